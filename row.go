@@ -1,0 +1,469 @@
+package onceward
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Row is the state of one entity: the fold of its facts. The zero Row is that of
+// an entity about which nothing has been told. A Row is not safe for concurrent
+// use.
+type Row struct {
+	// Status is what the row shows: the derived status, else the told one.
+	Status string
+	// Told is the status that the senders' facts give.
+	Told string
+	// Why says which condition derived the status; it is not stored.
+	Why string
+	// Epoch is the attempt or period the row is about, if its facts name one.
+	Epoch Opt
+	// Version counts the applied facts; it never goes down.
+	Version int64
+	// Revision is the mapping that made the row.
+	Revision int64
+	// Reached are the statuses, folded or derived, that the row has had in its
+	// epoch, in the order it had them.
+	Reached []string
+
+	status  mark
+	parts   []rowPart // sorted by field, then by
+	derived []NamedValue
+	local   []NamedValue // sorted by name
+}
+
+// mark is what the row knows of how a part was decided.
+type mark struct {
+	order Order // of the facts that decided it; "" if no fact told the part
+	// contested says that facts of this order disagree, so that another one of
+	// it needs all of them; tie that nothing but arrival could decide.
+	contested, tie bool
+}
+
+type rowPart struct {
+	field, by string
+	mode      Mode
+	value     Value
+	mark
+}
+
+func (p *rowPart) compare(field, by string) int {
+	if c := strings.Compare(p.field, field); c != 0 {
+		return c
+	}
+	return strings.Compare(p.by, by)
+}
+
+func (r *Row) find(field, by string) (int, bool) {
+	return slices.BinarySearchFunc(r.parts, Part{Field: field, By: by}, func(p rowPart, q Part) int {
+		return p.compare(q.Field, q.By)
+	})
+}
+
+// Tie lists the parts where arrival had to decide, sorted: status first, then
+// fields, one `by` as field.by.
+func (r *Row) Tie() []string {
+	var tie []string
+	if r.status.tie {
+		tie = append(tie, StatusPart)
+	}
+	for i := range r.parts {
+		if p := &r.parts[i]; p.tie {
+			tie = append(tie, PartName(p.field, p.by, p.mode.Keyed()))
+		}
+	}
+	return tie
+}
+
+// told returns a field's value as its facts give it, before derivation.
+func (r *Row) told(name string) Value {
+	i, _ := r.find(name, "")
+	if i >= len(r.parts) || r.parts[i].field != name {
+		return Value{}
+	}
+	end := i
+	for end < len(r.parts) && r.parts[end].field == name {
+		end++
+	}
+	group := r.parts[i:end]
+	switch group[0].mode {
+	case Sum:
+		values := make([]Value, len(group))
+		for j := range group {
+			values[j] = group[j].value
+		}
+		return sumValues(values)
+	case Map:
+		b := []byte{'{'}
+		for j := range group {
+			if j > 0 {
+				b = append(b, ',')
+			}
+			b, _ = appendQuoted(b, group[j].by)
+			b = append(b, ':')
+			b = append(b, group[j].value.json...)
+		}
+		return Value{string(append(b, '}'))}
+	default:
+		return group[0].value
+	}
+}
+
+// Field returns what the row shows for a field: the derived value, else the
+// folded one, else the zero Value.
+func (r *Row) Field(name string) Value {
+	for _, d := range r.derived {
+		if d.Name == name {
+			return d.Value
+		}
+	}
+	return r.told(name)
+}
+
+// Fields lists what the row shows, sorted by name, without the local fields.
+func (r *Row) Fields() []NamedValue {
+	fields := slices.Clone(r.derived)
+	for i := range r.parts {
+		name := r.parts[i].field
+		if i > 0 && r.parts[i-1].field == name || slices.ContainsFunc(r.derived, func(d NamedValue) bool { return d.Name == name }) {
+			continue
+		}
+		fields = append(fields, NamedValue{name, r.told(name)})
+	}
+	slices.SortFunc(fields, func(a, b NamedValue) int { return strings.Compare(a.Name, b.Name) })
+	return fields
+}
+
+// Local lists the fields that the application wrote, sorted by name.
+func (r *Row) Local() []NamedValue { return slices.Clone(r.local) }
+
+// LocalField is the name under which Data shows the application's own fields.
+const LocalField = "local"
+
+// Data returns the fields as one JSON object with sorted members, the
+// application's under `local`.
+func (r *Row) Data() json.RawMessage {
+	b := appendObject(nil, r.Fields(), len(r.local) > 0)
+	if len(r.local) == 0 {
+		return b
+	}
+	b, _ = appendQuoted(b, LocalField)
+	b = append(b, ':')
+	b = appendObject(b, r.local, false)
+	return append(b, '}')
+}
+
+// appendObject writes the members; if open, it leaves the object open behind a
+// comma for one more.
+func appendObject(b []byte, members []NamedValue, open bool) []byte {
+	b = append(b, '{')
+	for i, m := range members {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b, _ = appendQuoted(b, m.Name)
+		b = append(b, ':')
+		b = append(b, m.Value.json...)
+	}
+	if open {
+		if len(members) > 0 {
+			b = append(b, ',')
+		}
+		return b
+	}
+	return append(b, '}')
+}
+
+// derive computes the derived fields and status anew.
+func (r *Row) derive(k *Kind) {
+	r.Status, r.Why, r.derived = r.Told, "", nil
+	if k.Derive == nil {
+		return
+	}
+	d := k.Derive(Folded{Status: r.Told, Field: r.told})
+	if d.Status != "" {
+		r.Status = d.Status
+	}
+	r.Why = d.Why
+	for _, f := range d.Fields {
+		if !f.Value.IsZero() {
+			r.derived = append(r.derived, f)
+		}
+	}
+}
+
+// Explain fills in Why, which a row read back from a store lacks.
+func (r *Row) Explain(k *Kind) { r.derive(k) }
+
+// Step is what one more fact did to a row.
+type Step struct {
+	Verdict Verdict
+	// Changed says that the status, a field or a mark is another, so that work
+	// may follow. A fact that only wrote local fields is Applied and not Changed.
+	Changed bool
+	// From and To are the row's statuses before and after, Reached those that it
+	// has for the first time in its epoch.
+	From, To string
+	Reached  []string
+	// Order, Against and Decided tell how it was decided; see StoredFact.
+	Order, Against Order
+	Decided        string
+}
+
+// Add folds one more fact into the row, which must be the fold of the stored
+// facts under the same kind, and raises the version if the fact is applied.
+// refold makes it start from the stored facts in any case, as after a change of
+// mapping. history returns the stored facts of the entity in order of arrival,
+// without f and without held ones; it is called only where a tick is contested,
+// a higher epoch begins, or refold is true. If it fails, the row is spoilt.
+func (r *Row) Add(k *Kind, f *Fact, refold bool, history func() ([]Fact, error)) (Step, error) {
+	if f.Held != "" {
+		return Step{Verdict: Held, From: r.Status, To: r.Status}, nil
+	}
+	before := *r
+	before.parts = slices.Clone(r.parts)
+	before.local = slices.Clone(r.local)
+	step := Step{From: r.Status}
+	older := r.older(k, f)
+	newEpoch := f.Epoch.Set && r.Epoch.Set && f.Epoch.N > r.Epoch.N
+	switch {
+	case refold || newEpoch || r.needsRefold(k, f):
+		facts, err := history()
+		if err != nil {
+			return Step{}, err
+		}
+		*r = *Fold(k, append(slices.Clip(facts), *f))
+		r.Version, r.Revision = before.Version, before.Revision
+		if !newEpoch {
+			r.Reached = before.Reached
+		}
+	default:
+		r.merge(k, f)
+		r.derive(k)
+	}
+	step.To = r.Status
+	step.Changed = !r.shows(&before)
+	step.Reached = r.reach(&before, newEpoch)
+	switch {
+	case step.Changed || !sameNamed(r.local, before.local):
+		step.Verdict = Applied
+		r.Version++
+	case older:
+		step.Verdict = Stale
+	default:
+		step.Verdict = Same
+	}
+	step.Order, step.Against, step.Decided = r.decided(k, f, &before, step.Verdict)
+	return step, nil
+}
+
+// older reports whether some part of the fact is older than what the row shows.
+func (r *Row) older(k *Kind, f *Fact) bool {
+	if f.Epoch.Set && r.Epoch.Set && f.Epoch.N < r.Epoch.N {
+		return f.tells()
+	}
+	if k.tellsStatus(f) && k.StatusOrder(f) < r.status.order {
+		return true
+	}
+	order := k.FieldOrder(f)
+	for _, p := range f.Fields {
+		if k.mode(p) == Max {
+			continue
+		}
+		if i, ok := r.find(p.Field, p.By); ok && order < r.parts[i].order {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *Kind) mode(p Part) Mode { return k.Fields[p.Field] }
+
+func (k *Kind) tellsStatus(f *Fact) bool {
+	_, known := k.ranks[f.Status]
+	return known
+}
+
+// tellsPart reports whether p is a part under this kind: a `by` where the mode
+// wants one, and none elsewhere. A fact of another mapping may differ.
+func (k *Kind) tellsPart(p Part) bool {
+	return k.mode(p).Keyed() || p.By == ""
+}
+
+// needsRefold reports whether a part of f has the order of what decided the row
+// and does not simply agree with it.
+func (r *Row) needsRefold(k *Kind, f *Fact) bool {
+	if f.Epoch.Set && r.Epoch.Set && f.Epoch.N < r.Epoch.N {
+		return false
+	}
+	if k.tellsStatus(f) && k.StatusOrder(f) == r.status.order &&
+		(r.status.contested || r.Told != f.Status) {
+		return true
+	}
+	order := k.FieldOrder(f)
+	for i, p := range f.Fields {
+		if !k.tellsPart(p) || k.mode(p) == Max {
+			continue
+		}
+		if toldTwice(f.Fields, i) {
+			return true
+		}
+		j, ok := r.find(p.Field, p.By)
+		if ok && r.parts[j].order == order && (r.parts[j].contested || !r.parts[j].value.Equal(p.Value)) {
+			return true
+		}
+	}
+	return false
+}
+
+// toldTwice reports whether the fact tells part i again further on. The language
+// cannot say that; a mapping in Go might.
+func toldTwice(fields []Part, i int) bool {
+	for _, q := range fields[i+1:] {
+		if q.Field == fields[i].Field && q.By == fields[i].By {
+			return true
+		}
+	}
+	return false
+}
+
+// merge sets the parts in which f is newer. The caller has ruled out a higher
+// epoch and contested ticks.
+func (r *Row) merge(k *Kind, f *Fact) {
+	r.setLocal(f)
+	if f.Epoch.Set && r.Epoch.Set && f.Epoch.N < r.Epoch.N {
+		return
+	}
+	if f.Epoch.Set {
+		r.Epoch = f.Epoch
+	}
+	if k.tellsStatus(f) {
+		if order := k.StatusOrder(f); order > r.status.order {
+			r.Told, r.status = f.Status, mark{order: order}
+		}
+	}
+	order := k.FieldOrder(f)
+	for _, p := range f.Fields {
+		if !k.tellsPart(p) {
+			continue
+		}
+		mode := k.mode(p)
+		i, ok := r.find(p.Field, p.By)
+		switch {
+		case !ok:
+			part := rowPart{field: p.Field, by: p.By, mode: mode, value: p.Value}
+			if mode != Max {
+				part.order = order
+			}
+			r.parts = slices.Insert(r.parts, i, part)
+		case mode == Max:
+			if !p.Value.IsNull() && p.Value.Compare(r.parts[i].value) > 0 {
+				r.parts[i].value = p.Value
+			}
+		case order > r.parts[i].order:
+			r.parts[i].value, r.parts[i].mark = p.Value, mark{order: order}
+		}
+	}
+}
+
+func (r *Row) setLocal(f *Fact) {
+	for _, p := range f.Local {
+		i, ok := slices.BinarySearchFunc(r.local, p.Field, func(v NamedValue, name string) int { return strings.Compare(v.Name, name) })
+		switch {
+		case p.Value.IsNull() && ok:
+			r.local = slices.Delete(slices.Clone(r.local), i, i+1)
+		case p.Value.IsNull():
+		case ok:
+			r.local = slices.Clone(r.local)
+			r.local[i].Value = p.Value
+		default:
+			r.local = slices.Insert(slices.Clone(r.local), i, NamedValue{p.Field, p.Value})
+		}
+	}
+}
+
+// shows reports whether two rows show the same statuses, fields and marks.
+func (r *Row) shows(o *Row) bool {
+	if r.Status != o.Status || r.Told != o.Told || r.Epoch != o.Epoch || r.status.tie != o.status.tie ||
+		len(r.parts) != len(o.parts) || !sameNamed(r.derived, o.derived) {
+		return false
+	}
+	for i := range r.parts {
+		p, q := &r.parts[i], &o.parts[i]
+		if p.field != q.field || p.by != q.by || p.tie != q.tie || !p.value.Equal(q.value) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameNamed(a, b []NamedValue) bool {
+	return slices.EqualFunc(a, b, func(v, w NamedValue) bool { return v.Name == w.Name && v.Value.Equal(w.Value) })
+}
+
+// reach notes and returns the statuses that the row has for the first time in
+// its epoch; a status that did not move reaches nothing.
+func (r *Row) reach(before *Row, newEpoch bool) []string {
+	var reached []string
+	note := func(status, was string) {
+		if status == "" || !newEpoch && status == was || slices.Contains(r.Reached, status) {
+			return
+		}
+		reached = append(reached, status)
+		r.Reached = append(slices.Clip(r.Reached), status)
+	}
+	note(r.Told, before.Told)
+	note(r.Status, before.Status)
+	return reached
+}
+
+// decided finds the part by which a fact is best explained, and what decided it.
+func (r *Row) decided(k *Kind, f *Fact, before *Row, v Verdict) (order, against Order, word string) {
+	if k.tellsStatus(f) {
+		order, against = k.StatusOrder(f), before.status.order
+		return order, against, decidedBy(k, order, against, r.Told == f.Status, before.Told == f.Status, r.status.tie, true)
+	}
+	order = k.FieldOrder(f)
+	for _, p := range f.Fields {
+		i, ok := before.find(p.Field, p.By)
+		j, now := r.find(p.Field, p.By)
+		if !ok {
+			if now {
+				return order, "", "first"
+			}
+			continue
+		}
+		was := &before.parts[i]
+		if was.mode == Max {
+			if now && !r.parts[j].value.Equal(was.value) {
+				return order, "", "max"
+			}
+			continue
+		}
+		changed := !now || !r.parts[j].value.Equal(was.value) || r.parts[j].tie != was.tie
+		if v == Applied && changed || v == Stale && order < was.order || v == Same {
+			tie := now && r.parts[j].tie
+			shown := now && r.parts[j].value.Equal(p.Value)
+			return order, was.order, decidedBy(k, order, was.order, shown, was.value.Equal(p.Value), tie, false)
+		}
+	}
+	if len(f.Local) > 0 {
+		return order, "", "local"
+	}
+	return order, "", "same"
+}
+
+func decidedBy(k *Kind, order, against Order, shown, had, tie, status bool) string {
+	switch {
+	case against == "":
+		return "first"
+	case order != against:
+		return k.Decider(order, against, status)
+	case tie:
+		return "tie"
+	case shown && had:
+		return "same"
+	default:
+		return "was"
+	}
+}

@@ -1,0 +1,266 @@
+package onceward
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The stored state of a row is what its columns do not say: the order of each
+// part, the marks, and the values that Data does not show as they were told.
+// Its form, all numbers as unsigned varints unless said otherwise:
+//
+//	byte     1, the form's version
+//	epoch    0, or 1 and the epoch as a signed varint
+//	reached  count, then texts
+//	orders   count, then texts; the orders of the parts, each once
+//	status   order's index plus 1 (0: none), flags
+//	parts    count, then field, by, mode, order's index plus 1, flags, value
+//
+// A text is its length and its bytes. Flags are 1 contested, 2 tie, 4 the value
+// stands in Data under the field's name and is left out here.
+const stateVersion = 1
+
+const (
+	flagContested = 1 << iota
+	flagTie
+	flagInData
+)
+
+var errState = errors.New("the stored state of a row cannot be read: it was cut or written by a newer program")
+
+// EncodeState returns what a store keeps of a row beside its columns status,
+// told, version, revision and data.
+func (r *Row) EncodeState() []byte {
+	b := []byte{stateVersion}
+	if r.Epoch.Set {
+		b = binary.AppendVarint(append(b, 1), r.Epoch.N)
+	} else {
+		b = append(b, 0)
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.Reached)))
+	for _, s := range r.Reached {
+		b = appendText(b, s)
+	}
+	orders := r.orders()
+	b = binary.AppendUvarint(b, uint64(len(orders)))
+	for _, o := range orders {
+		b = appendText(b, string(o))
+	}
+	index := func(o Order) uint64 { return uint64(slices.Index(orders, o) + 1) }
+	b = append(binary.AppendUvarint(b, index(r.status.order)), r.status.flags())
+	b = binary.AppendUvarint(b, uint64(len(r.parts)))
+	for i := range r.parts {
+		p := &r.parts[i]
+		b = appendText(appendText(b, p.field), p.by)
+		b = binary.AppendUvarint(append(b, byte(p.mode)), index(p.order))
+		flags := p.flags()
+		inData := !p.mode.Keyed() && !slices.ContainsFunc(r.derived, func(d NamedValue) bool { return d.Name == p.field })
+		if inData {
+			b = append(b, flags|flagInData)
+			continue
+		}
+		b = appendText(append(b, flags), p.value.json)
+	}
+	return b
+}
+
+func (r *Row) orders() []Order {
+	var orders []Order
+	note := func(o Order) {
+		if o != "" && !slices.Contains(orders, o) {
+			orders = append(orders, o)
+		}
+	}
+	note(r.status.order)
+	for i := range r.parts {
+		note(r.parts[i].order)
+	}
+	return orders
+}
+
+func (m mark) flags() byte {
+	var f byte
+	if m.contested {
+		f |= flagContested
+	}
+	if m.tie {
+		f |= flagTie
+	}
+	return f
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// DecodeRow rebuilds a row from its columns and its stored state. data is the
+// JSON object that Data gave.
+func DecodeRow(status, told string, version, revision int64, data, state []byte) (*Row, error) {
+	r := &Row{Status: status, Told: told, Version: version, Revision: revision}
+	if len(state) == 0 {
+		return r, nil
+	}
+	fields, err := decodeData(data)
+	if err != nil {
+		return nil, err
+	}
+	d := stateReader{rest: state}
+	if d.byte() != stateVersion {
+		return nil, errState
+	}
+	if d.byte() == 1 {
+		r.Epoch = Some(d.varint())
+	}
+	for n := d.count(); n > 0; n-- {
+		r.Reached = append(r.Reached, d.text())
+	}
+	orders := []Order{""}
+	for n := d.count(); n > 0; n-- {
+		orders = append(orders, Order(d.text()))
+	}
+	r.status = d.mark(orders)
+	r.parts = make([]rowPart, 0, d.peekCount())
+	for n := d.count(); n > 0; n-- {
+		r.parts = append(r.parts, d.part(orders, fields))
+	}
+	if d.failed || len(d.rest) > 0 {
+		return nil, errState
+	}
+	r.setDecoded(fields)
+	return r, nil
+}
+
+// setDecoded gives the row the fields of Data that no fact tells as they are:
+// the derived ones and the application's.
+func (r *Row) setDecoded(fields []NamedValue) {
+	for _, f := range fields {
+		if f.Name == LocalField {
+			r.local, _ = decodeData([]byte(f.Value.json))
+			continue
+		}
+		told := r.told(f.Name)
+		if told.IsZero() || told.json != f.Value.json {
+			r.derived = append(r.derived, f)
+		}
+	}
+}
+
+// decodeData splits a JSON object into its members, in their order.
+func decodeData(data []byte) ([]NamedValue, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, nil
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, fmt.Errorf("the fields of a stored row: %w", err)
+	}
+	fields := make([]NamedValue, 0, len(raw))
+	for name, text := range raw {
+		v, err := JSON(text)
+		if err != nil {
+			return nil, fmt.Errorf("field %s of a stored row: %w", name, err)
+		}
+		fields = append(fields, NamedValue{name, v})
+	}
+	slices.SortFunc(fields, func(a, b NamedValue) int { return strings.Compare(a.Name, b.Name) })
+	return fields, nil
+}
+
+// stateReader reads a stored state; once something is missing, failed is set
+// and everything further reads as nothing.
+type stateReader struct {
+	rest   []byte
+	failed bool
+}
+
+func (d *stateReader) fail() { d.failed, d.rest = true, nil }
+
+func (d *stateReader) byte() byte {
+	if len(d.rest) == 0 {
+		d.fail()
+		return 0
+	}
+	b := d.rest[0]
+	d.rest = d.rest[1:]
+	return b
+}
+
+func (d *stateReader) varint() int64 {
+	v, n := binary.Varint(d.rest)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *stateReader) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// count reads how many of something follow; each takes a byte at least, which
+// bounds what a damaged state can ask for.
+func (d *stateReader) count() int {
+	n := d.uvarint()
+	if n > uint64(len(d.rest)) {
+		d.fail()
+		return 0
+	}
+	return int(n)
+}
+
+func (d *stateReader) peekCount() int {
+	ahead := *d
+	return ahead.count()
+}
+
+func (d *stateReader) text() string {
+	n := d.count()
+	s := string(d.rest[:n])
+	d.rest = d.rest[n:]
+	return s
+}
+
+func (d *stateReader) mark(orders []Order) mark {
+	i := d.uvarint()
+	flags := d.byte()
+	if i >= uint64(len(orders)) {
+		d.fail()
+		return mark{}
+	}
+	return mark{orders[i], flags&flagContested != 0, flags&flagTie != 0}
+}
+
+func (d *stateReader) part(orders []Order, fields []NamedValue) rowPart {
+	p := rowPart{field: d.text(), by: d.text(), mode: Mode(d.byte())}
+	i := d.uvarint()
+	flags := d.byte()
+	if i >= uint64(len(orders)) {
+		d.fail()
+		return p
+	}
+	p.mark = mark{orders[i], flags&flagContested != 0, flags&flagTie != 0}
+	if flags&flagInData == 0 {
+		p.value = Value{d.text()}
+		return p
+	}
+	j := slices.IndexFunc(fields, func(f NamedValue) bool { return f.Name == p.field })
+	if j < 0 {
+		d.fail()
+		return p
+	}
+	p.value = fields[j].Value
+	return p
+}
