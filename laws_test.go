@@ -537,3 +537,26 @@ func TestLocalFields(t *testing.T) {
 		t.Errorf("Fold disagrees: %s", rowText(onceward.Fold(kind, arrived)))
 	}
 }
+
+// TestTickSettledLate: a contested tick whose shown value is told again, now as
+// a change of the other, is settled, and no longer a tie.
+func TestTickSettledLate(t *testing.T) {
+	kind := mustKind(onceward.Kind{Name: "thing", States: [][]string{{"on", "off"}}, Order: []onceward.Component{onceward.Time}})
+	fact := func(status string, a int64, was ...onceward.Part) onceward.Fact {
+		return onceward.Fact{Time: onceward.Some(1), Status: status, Fields: []onceward.Part{{Field: "a", Value: onceward.Int(a)}}, Was: was}
+	}
+	facts := []onceward.Fact{
+		fact("on", 1), fact("off", 2),
+		fact("off", 2, onceward.Part{Field: onceward.StatusPart, Value: onceward.String("on")}, onceward.Part{Field: "a", Value: onceward.Int(1)}),
+	}
+	row := &onceward.Row{}
+	for i, want := range []string{"on [] first", "off [status a] tie", "off [] was"} {
+		step, err := row.Add(kind, &facts[i], false, func() ([]onceward.Fact, error) { return facts[:i], nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(row.Status, " ", row.Tie(), " ", step.Decided); got != want || step.Verdict != onceward.Applied {
+			t.Errorf("after fact %d: %s (%v), want %s (applied)", i, got, step.Verdict, want)
+		}
+	}
+}

@@ -421,7 +421,7 @@ func (r *Row) reach(before *Row, newEpoch bool) []string {
 func (r *Row) decided(k *Kind, f *Fact, before *Row, v Verdict) (order, against Order, word string) {
 	if k.tellsStatus(f) {
 		order, against = k.StatusOrder(f), before.status.order
-		return order, against, decidedBy(k, order, against, r.Told == f.Status, before.Told == f.Status, r.status.tie, true)
+		return order, against, decidedBy(k, order, against, v != Applied && r.Told == f.Status, r.status.tie, true)
 	}
 	order = k.FieldOrder(f)
 	for _, p := range f.Fields {
@@ -443,8 +443,8 @@ func (r *Row) decided(k *Kind, f *Fact, before *Row, v Verdict) (order, against 
 		changed := !now || !r.parts[j].value.Equal(was.value) || r.parts[j].tie != was.tie
 		if v == Applied && changed || v == Stale && order < was.order || v == Same {
 			tie := now && r.parts[j].tie
-			shown := now && r.parts[j].value.Equal(p.Value)
-			return order, was.order, decidedBy(k, order, was.order, shown, was.value.Equal(p.Value), tie, false)
+			same := v != Applied && was.value.Equal(p.Value)
+			return order, was.order, decidedBy(k, order, was.order, same, tie, false)
 		}
 	}
 	if len(f.Local) > 0 {
@@ -453,7 +453,7 @@ func (r *Row) decided(k *Kind, f *Fact, before *Row, v Verdict) (order, against 
 	return order, "", "same"
 }
 
-func decidedBy(k *Kind, order, against Order, shown, had, tie, status bool) string {
+func decidedBy(k *Kind, order, against Order, same, tie, status bool) string {
 	switch {
 	case against == "":
 		return "first"
@@ -461,7 +461,7 @@ func decidedBy(k *Kind, order, against Order, shown, had, tie, status bool) stri
 		return k.Decider(order, against, status)
 	case tie:
 		return "tie"
-	case shown && had:
+	case same:
 		return "same"
 	default:
 		return "was"
