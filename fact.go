@@ -1,6 +1,7 @@
 package onceward
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -265,15 +266,20 @@ type factJSON struct {
 type partTuple [3]Value
 
 // MarshalJSON writes all that the fact told, as stores keep it: times in
-// nanoseconds, a part as [field, by, value].
+// nanoseconds, a part as [field, by, value]. Call it directly: json.Marshal
+// escapes what it returns for HTML, and the values are other texts then.
 func (f Fact) MarshalJSON() ([]byte, error) {
-	return json.Marshal(factJSON{
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // a value must come back with the text it was told with
+	err := enc.Encode(factJSON{
 		Rule: f.Rule, Kind: f.Kind, Key: f.Key,
 		Epoch: f.Epoch.pointer(), Sequence: f.Sequence.pointer(), Time: f.Time.pointer(),
 		Hint: f.Hint, Status: f.Status,
 		Fields: tuples(f.Fields), Was: tuples(f.Was), Local: tuples(f.Local),
 		Held: f.Held, Notes: f.Notes,
 	})
+	return bytes.TrimRight(buf.Bytes(), "\n"), err
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.

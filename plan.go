@@ -30,6 +30,8 @@ type Claim struct {
 	ID      ID
 	EventID int64
 	Digest  Digest
+	// Source is the event's, set on what is to be inserted only.
+	Source string
 	// Outcome is that of a variant: Duplicate or Conflict. Claims have none.
 	Outcome Outcome
 }
@@ -135,7 +137,7 @@ func NewTxn(b *Batch) *Txn {
 		clean(a)
 		t.claimOf[i] = a.Event.ClaimID()
 		if a.Retake == 0 {
-			c := Claim{ID: t.claimOf[i], EventID: a.Event.ID, Digest: a.Event.Digest}
+			c := Claim{ID: t.claimOf[i], EventID: a.Event.ID, Digest: a.Event.Digest, Source: a.Event.Source}
 			if a.Resolution == Unresolved {
 				t.claims = append(t.claims, c)
 			} else {

@@ -143,12 +143,18 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 }
 
 // Equal reports whether two values are the same. Numbers are compared as
-// numbers, so 49.90 equals 49.9; everything else by its JSON text.
+// numbers, so 49.90 equals 49.9, and texts without regard to how they were
+// escaped; lists and objects by their compact JSON.
 func (v Value) Equal(w Value) bool {
 	if v.json == w.json {
 		return true
 	}
-	return v.isNumber() && w.isNumber() && parseDecimal(v.json).compare(parseDecimal(w.json)) == 0
+	if v.isNumber() && w.isNumber() {
+		return parseDecimal(v.json).compare(parseDecimal(w.json)) == 0
+	}
+	a, isText := v.Text()
+	b, alsoText := w.Text()
+	return isText && alsoText && a == b
 }
 
 // Compare orders any two values, for fields of mode max: nothing, null, truth

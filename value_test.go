@@ -18,6 +18,9 @@ func TestValueNumbersAreExact(t *testing.T) {
 			t.Errorf("%s and %s are the same number", pair[0], pair[1])
 		}
 	}
+	if a, b := mustJSON(t, []byte(`"\u0041\/"`)), onceward.String("A/"); !a.Equal(b) || !b.Equal(a) || a.Equal(onceward.String("B/")) {
+		t.Error("how a text was escaped is no part of it")
+	}
 	rising := []string{"-1e99", "-2", "-1.5", "0", "0.1", "0.11", "1", "9007199254740992", "9007199254740993", "1e30", "1e999999999999"}
 	for i := range rising[1:] {
 		a, b := mustJSON(t, []byte(rising[i])), mustJSON(t, []byte(rising[i+1]))
