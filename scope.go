@@ -1,6 +1,7 @@
 package onceward
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -90,7 +91,7 @@ type ID [16]byte
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
 // Compare orders IDs by their bytes, the order in which stores lock.
-func (id ID) Compare(other ID) int { return strings.Compare(string(id[:]), string(other[:])) }
+func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
 // ID returns the store's name of the entity.
 func (r Ref) ID() ID {
