@@ -1,0 +1,77 @@
+package provider
+
+import (
+	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/provider/internal/tree"
+)
+
+// function returns the derivation as a pure function of a row, nil if there is
+// none.
+func (d *deriveSpec) function() func(onceward.Folded) onceward.Derived {
+	if len(d.fields) == 0 && len(d.states) == 0 {
+		return nil
+	}
+	return func(row onceward.Folded) onceward.Derived {
+		in := &rowNames{row: row}
+		var out onceward.Derived
+		for _, f := range d.fields {
+			v, err := f.prog.Eval(in)
+			if err != nil || v.IsNull() {
+				continue // the row shows what the facts give, if they give anything
+			}
+			out.Fields = append(out.Fields, onceward.NamedValue{Name: f.name, Value: valueOf(v)})
+			in.derived = append(in.derived, tree.Member{Name: f.name, Value: v})
+		}
+		for _, s := range d.states {
+			if holds, err := s.cond.True(in); err == nil && holds {
+				out.Status, out.Why = s.state, s.why
+				break
+			}
+		}
+		return out
+	}
+}
+
+// rowNames gives the fields of a row to expressions: derived ones, as far as they
+// are computed, before folded ones.
+type rowNames struct {
+	row     onceward.Folded
+	derived []tree.Member
+}
+
+// Lookup implements [expr.Input].
+func (n *rowNames) Lookup(name string) tree.Value {
+	if name == onceward.StatusPart {
+		if n.row.Status == "" {
+			return tree.Value{}
+		}
+		return tree.StringOf(n.row.Status)
+	}
+	for _, m := range n.derived {
+		if m.Name == name {
+			return m.Value
+		}
+	}
+	return treeOf(n.row.Field(name))
+}
+
+// treeOf returns a folded value as expressions read it.
+func treeOf(v onceward.Value) tree.Value {
+	switch {
+	case v.IsZero():
+		return tree.Value{}
+	case v.IsNull():
+		return tree.NullValue()
+	}
+	if text, is := v.Text(); is {
+		return tree.StringOf(text)
+	}
+	if n, is := tree.NumberOf(v.JSON()); is {
+		return n
+	}
+	doc, err := tree.ParseText(v.JSON())
+	if err != nil { // a value is JSON
+		return tree.Value{}
+	}
+	return doc.Root
+}
