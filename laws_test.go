@@ -36,6 +36,11 @@ var lawFields = map[string]onceward.Mode{"m": onceward.Max, "s": onceward.Sum, "
 // status, and sees nothing else.
 func derivePaid(f onceward.Folded) onceward.Derived {
 	d := onceward.Derived{Fields: []onceward.NamedValue{{Name: "double", Value: f.Field("s")}}}
+	b := f.Field("b") // over a field that facts tell too: at times the same value, at times another
+	if b.IsZero() || b.IsNull() {
+		b = f.Field("a")
+	}
+	d.Fields = append(d.Fields, onceward.NamedValue{Name: "b", Value: b})
 	if n, ok := f.Field("a").Int64(); ok && n == 3 && f.Status != "" {
 		d.Status, d.Why = "derived", "a == 3"
 	}

@@ -186,7 +186,9 @@ func (r *Row) derive(k *Kind) {
 	}
 	r.Why = d.Why
 	for _, f := range d.Fields {
-		if !f.Value.IsZero() {
+		// One that says what the facts say is not derived: a row read back could not
+		// tell the two apart, and would seem to have changed.
+		if !f.Value.IsZero() && f.Value.json != r.told(f.Name).json {
 			r.derived = append(r.derived, f)
 		}
 	}
