@@ -28,7 +28,7 @@ type Row struct {
 
 	status  mark
 	parts   []rowPart // sorted by field, then by
-	derived []NamedValue
+	derived []NamedValue // sorted by name, as read back
 	local   []NamedValue // sorted by name
 }
 
@@ -192,6 +192,7 @@ func (r *Row) derive(k *Kind) {
 			r.derived = append(r.derived, f)
 		}
 	}
+	slices.SortFunc(r.derived, func(a, b NamedValue) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Explain fills in Why, which a row read back from a store lacks.
