@@ -27,7 +27,7 @@ type Row struct {
 	Reached []string
 
 	status  mark
-	parts   []rowPart // sorted by field, then by
+	parts   []rowPart    // sorted by field, then by
 	derived []NamedValue // sorted by name, as read back
 	local   []NamedValue // sorted by name
 }
