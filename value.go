@@ -55,14 +55,15 @@ func Int(n int64) Value { return Value{strconv.FormatInt(n, 10)} }
 // Bool returns the Value of a truth value.
 func Bool(b bool) Value { return Value{strconv.FormatBool(b)} }
 
-// JSON returns the Value that the JSON text stands for. It fails when the text
-// is not one whole JSON value.
+// JSON returns the Value that the JSON text stands for. Bytes inside a string
+// that are not UTF-8 become U+FFFD. It fails when the text is not one whole JSON
+// value.
 func JSON(text []byte) (Value, error) {
 	var buf bytes.Buffer
 	if err := json.Compact(&buf, text); err != nil {
 		return Value{}, fmt.Errorf("value: %w", err)
 	}
-	return Value{buf.String()}, nil
+	return Value{strings.ToValidUTF8(buf.String(), "\uFFFD")}, nil
 }
 
 // TrustedJSON returns the Value of text that the caller knows to be one whole,

@@ -51,10 +51,14 @@ func FuzzValue(f *testing.F) {
 	for _, seed := range []string{"1", "-0.10e+5", `"a\u0000b"`, `{"a":[1,2,{"b":null}]}`, "1e99999999999999999999", `"\ud800"`} {
 		f.Add(seed, "2.50")
 	}
+	f.Add("\"\xff\"", "1")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		v, err := onceward.JSON([]byte(a))
 		if (err == nil) != json.Valid([]byte(a)) {
 			t.Fatalf("%q: %v", a, err)
+		}
+		if err == nil && !utf8.ValidString(v.JSON()) {
+			t.Fatalf("%q is not UTF-8, and a database may refuse it", v.JSON())
 		}
 		w, err2 := onceward.JSON([]byte(b))
 		if err != nil || err2 != nil {
