@@ -203,7 +203,7 @@ func (r *crashRun) deliver(inbox, name string, rng *randv2.Rand, acked func(int)
 			id: fmt.Sprintf("e-%s-%d", name, i), order: fmt.Sprintf("o-%s-%d", name, order), at: int64(1767225600 + i),
 			status: []string{"created", "paid", "shipped", "returned"}[rng.IntN(4)], amount: rng.Int64N(1e6),
 		}
-		e.body = fmt.Appendf(nil, `{"id":%q,"type":"order.%s","at":%d,"order":%q,"status":%q,"amount":%d,"part":1}`, e.id, e.status, e.at, e.order, e.status, e.amount)
+		e.body = crashBody(e)
 		r.ledger.note(e)
 		for range 1 + rng.IntN(2) {
 			ok, err := r.send(inbox, e)
@@ -217,6 +217,10 @@ func (r *crashRun) deliver(inbox, name string, rng *randv2.Rand, acked func(int)
 			acked(r.ledger.ack(e))
 		}
 	}
+}
+
+func crashBody(e *crashEvent) []byte {
+	return fmt.Appendf(nil, `{"id":%q,"type":"order.%s","at":%d,"order":%q,"status":%q,"amount":%d,"part":1}`, e.id, e.status, e.at, e.order, e.status, e.amount)
 }
 
 // send delivers one event; ok says that it was acknowledged.
@@ -286,8 +290,7 @@ func (l *crashLedger) count() int {
 
 // judge opens the store and holds it against the ledger.
 func (r *crashRun) judge(url string) {
-	ctx := r.t.Context()
-	store, err := instance.OpenStore(ctx, url, instance.Read)
+	store, err := instance.OpenStore(r.t.Context(), url, instance.Read)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -296,76 +299,103 @@ func (r *crashRun) judge(url string) {
 			r.t.Error(err)
 		}
 	}()
-	stored := map[string]int{}
-	want := map[string]*crashEvent{} // the newest of each order
-	parts := map[string]int64{}
+	faults, err := r.ledger.judge(r.t.Context(), store)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, fault := range faults {
+		r.t.Error(fault)
+	}
+}
+
+// judgement is what was found while a store is held against a ledger.
+type judgement struct {
+	ledger *crashLedger
+	stored map[string]int         // how often each event is there
+	newest map[string]*crashEvent // of each order, among those that are there
+	parts  map[string]int64       // how many events of each order are there
+	faults []string
+}
+
+func (j *judgement) fault(format string, args ...any) {
+	j.faults = append(j.faults, fmt.Sprintf(format, args...))
+}
+
+// judge says where the store and the ledger disagree: each event that was sent is
+// there once with its bytes, nothing else is, and every row is what the newest of
+// its events says.
+func (l *crashLedger) judge(ctx context.Context, store onceward.Reader) ([]string, error) {
+	j := &judgement{ledger: l, stored: map[string]int{}, newest: map[string]*crashEvent{}, parts: map[string]int64{}}
 	for q := (onceward.EventQuery{Limit: 500}); ; {
 		events, err := store.Events(ctx, q)
 		if err != nil {
-			r.t.Fatal(err)
+			return nil, err
 		}
 		if len(events) == 0 {
 			break
 		}
 		for i := range events {
 			q.Before = events[i].ID
-			r.event(store, &events[i], stored, want, parts)
+			whole, err := store.Event(ctx, events[i].ID)
+			if err != nil {
+				return nil, err
+			}
+			j.event(&events[i], whole.Delivery.Body)
 		}
 	}
-	for id, e := range r.ledger.sent {
-		if stored[id] != 1 {
-			r.t.Errorf("%s (acknowledged %t) is stored %d times", id, e.acked, stored[id])
+	for id, e := range l.sent {
+		if j.stored[id] != 1 {
+			j.fault("%s (acknowledged %t) is stored %d times", id, e.acked, j.stored[id])
 		}
 	}
-	r.rows(store, want, parts)
+	return j.faults, j.rows(ctx, store)
 }
 
 // event holds one stored event against what was sent.
-func (r *crashRun) event(store onceward.Reader, e *onceward.StoredEvent, stored map[string]int, want map[string]*crashEvent, parts map[string]int64) {
-	sent := r.ledger.sent[e.Key]
-	if sent == nil || e.Outcome != onceward.New || e.Facts != 1 || e.Held != 0 {
-		r.t.Errorf("event %s was sent %t, is %s with %d facts, %d held", e.Key, sent != nil, e.Outcome, e.Facts, e.Held)
+func (j *judgement) event(e *onceward.StoredEvent, body []byte) {
+	sent := j.ledger.sent[e.Key]
+	if sent == nil {
+		j.fault("event %s was never sent", e.Key)
 		return
 	}
-	whole, err := store.Event(r.t.Context(), e.ID)
-	if err != nil {
-		r.t.Error(err)
-		return
+	if e.Outcome != onceward.New || e.Facts != 1 || e.Held != 0 {
+		j.fault("event %s is %s with %d facts, %d held", e.Key, e.Outcome, e.Facts, e.Held)
 	}
-	if !bytes.Equal(whole.Delivery.Body, sent.body) {
-		r.t.Errorf("event %s has other bytes than were sent", e.Key)
+	if !bytes.Equal(body, sent.body) {
+		j.fault("event %s has other bytes than were sent", e.Key)
 	}
-	stored[e.Key]++
-	parts[sent.order]++
-	if newest := want[sent.order]; newest == nil || sent.at > newest.at {
-		want[sent.order] = sent
+	j.stored[e.Key]++
+	j.parts[sent.order]++
+	if newest := j.newest[sent.order]; newest == nil || sent.at > newest.at {
+		j.newest[sent.order] = sent
 	}
 }
 
 // rows holds every row against the newest of its events.
-func (r *crashRun) rows(store onceward.Reader, want map[string]*crashEvent, parts map[string]int64) {
+func (j *judgement) rows(ctx context.Context, store onceward.Reader) error {
 	for q := (onceward.EntityQuery{Limit: 500}); ; {
-		rows, err := store.Entities(r.t.Context(), q)
+		rows, err := store.Entities(ctx, q)
 		if err != nil {
-			r.t.Fatal(err)
+			return err
 		}
 		if len(rows) == 0 {
 			break
 		}
 		for i := range rows {
 			q.After = rows[i].Ref
-			row, newest := &rows[i], want[rows[i].Key]
+			row, newest, parts := &rows[i], j.newest[rows[i].Key], j.parts[rows[i].Key]
 			var data struct{ Amount, Parts int64 }
 			if err := json.Unmarshal(row.Data, &data); err != nil {
-				r.t.Error(err)
+				return err
 			}
-			if newest == nil || row.Status != newest.status || data.Amount != newest.amount || data.Parts != parts[row.Key] || row.Facts != parts[row.Key] {
-				r.t.Errorf("order %s is %s with %s and %d facts; its newest event is %+v of %d", row.Key, row.Status, row.Data, row.Facts, newest, parts[row.Key])
+			if newest == nil || row.Status != newest.status || data.Amount != newest.amount || data.Parts != parts || row.Facts != parts {
+				j.fault("order %s is %s with %s and %d facts; its newest event of %d is %+v", row.Key, row.Status, row.Data, row.Facts, parts, newest)
 			}
-			delete(want, row.Key)
+			delete(j.newest, row.Key)
 		}
 	}
-	for order := range want {
-		r.t.Errorf("order %s has events and no row", order)
+	for order := range j.newest {
+		j.fault("order %s has events and no row", order)
 	}
+	return nil
 }
