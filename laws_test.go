@@ -1,8 +1,10 @@
 package onceward_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,9 +15,25 @@ import (
 	"github.com/onceward/onceward"
 )
 
-// The laws of FOLD.md section 4, each with a generator as dense in ties, nulls,
+// The laws of docs/fold.md, each with a generator as dense in ties, nulls,
 // hints, epochs and former values as the one it describes: sets of four facts
-// with clocks of four ticks. Law 12 is internal/storetest's.
+// with clocks of four ticks. Laws 2 and 10 are about commits and stand in
+// plan_test.go; law 12 is internal/storetest's.
+
+// lawSets is how many sets each law is tried on, unless -rapid.checks says.
+const lawSets = "1000"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given && !testing.Short() {
+		if err := flag.Set("rapid.checks", lawSets); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 var lawStates = [][][]string{
 	{{"queued"}, {"running"}, {"partial"}, {"succeeded", "failed"}},

@@ -219,7 +219,7 @@ func (t *Txn) Entities() []EntityRow { return t.entities }
 // order of arrival, fills in the arrivals' results, and returns what is to be
 // written.
 func (t *Txn) Plan(v View) (*Writes, error) {
-	p := &planner{txn: t, view: v, writes: &Writes{}, seen: map[ID]bool{}, rows: map[ID]*rowWork{}, bodies: map[*Delivery]int64{}}
+	p := &planner{txn: t, view: v, writes: &Writes{}, seen: map[ID]bool{}, noted: map[Claim]bool{}, rows: map[ID]*rowWork{}, bodies: map[*Delivery]int64{}}
 	for i, a := range t.batch.Arrivals {
 		if err := p.arrival(i, a); err != nil {
 			return nil, err
@@ -243,6 +243,7 @@ type planner struct {
 	view   View
 	writes *Writes
 	seen   map[ID]bool         // claims that an arrival of this batch has taken
+	noted  map[Claim]bool      // variants likewise, by ID and Digest
 	rows   map[ID]*rowWork     // by entity
 	bodies map[*Delivery]int64 // the event that carries a delivery's body
 }
@@ -306,8 +307,9 @@ func (p *planner) variant(id ID, a *Arrival) error {
 	}
 	first := a.StoredID
 	a.Outcome = noted.Outcome
-	mine := inserted && !p.seen[ID(a.Event.Digest)]
-	p.seen[ID(a.Event.Digest)] = true
+	this := Claim{ID: id, Digest: a.Event.Digest}
+	mine := inserted && !p.noted[this]
+	p.noted[this] = true
 	if noted.Outcome == Conflict {
 		a.StoredID = noted.EventID
 	}

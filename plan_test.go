@@ -3,6 +3,7 @@ package onceward_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -365,6 +366,76 @@ func TestPlanReachesAStatusOnceInAnEpoch(t *testing.T) {
 	}
 }
 
+// TestPlanOneBatchManyConflicts: the same other bytes under one key of two
+// sources are two conflicts, and both bodies are kept.
+func TestPlanOneBatchManyConflicts(t *testing.T) {
+	l := newLedger()
+	var others []*onceward.Arrival
+	for _, source := range []string{"music", "film"} {
+		first, other := arrive("k", "one", song("partial")), arrive("k", "two", song("succeeded"))
+		first.Event.Source, other.Event.Source = source, source
+		other.Resolution = onceward.ResolvedConflict
+		commit(t, l, first)
+		others = append(others, other)
+	}
+	commit(t, l, others...)
+	kept := 0
+	for _, w := range l.events {
+		if w.Outcome == onceward.Conflict {
+			kept++
+		}
+	}
+	if got := outcomes(others...); got != "conflict; conflict; " || kept != 2 {
+		t.Errorf("%s with %d bodies kept, want two conflicts and both", got, kept)
+	}
+}
+
+// text is all that a ledger holds which duplicates may not change.
+func (l *ledger) text() string {
+	var lines []string
+	for id, s := range l.rows {
+		lines = append(lines, fmt.Sprintf("%v %s %s %d %d %s %x", id, s.status, s.told, s.version, s.facts, s.data, s.state))
+	}
+	for _, j := range l.jobs {
+		lines = append(lines, fmt.Sprintf("%s@%d %s %v %s", j.Handler, j.Version, j.Change.To, j.Change.Reached, j.Change.Data))
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("%d events\n%s", len(l.events), strings.Join(lines, "\n"))
+}
+
+// TestLaw2Duplication: an event again, anywhere, changes nothing.
+func TestLaw2Duplication(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := mapping(1, drawKind(t))
+		var events [][]onceward.Fact
+		for range rapid.IntRange(1, 5).Draw(t, "events") {
+			events = append(events, drawFacts(t, m.Kinds["thing"]))
+		}
+		run := func(order []int) string {
+			l := newLedger()
+			for _, n := range order {
+				a := arrive(fmt.Sprint(n), fmt.Sprint(n), slices.Clone(events[n])...)
+				a.Mapping = m
+				h, _ := onceward.ParseHandler("thing")
+				if err := l.commit(&onceward.Batch{Arrivals: []*onceward.Arrival{a}, Handlers: []onceward.Handler{h}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return l.text()
+		}
+		once := slices.Collect(indices(len(events)))
+		doubled := slices.Clone(once)
+		for range rapid.IntRange(1, 6).Draw(t, "duplicates") {
+			n := rapid.IntRange(0, len(doubled)-1).Draw(t, "of")
+			at := rapid.IntRange(slices.Index(doubled, doubled[n])+1, len(doubled)).Draw(t, "at")
+			doubled = slices.Insert(doubled, at, doubled[n])
+		}
+		if diff := cmp.Diff(run(once), run(doubled)); diff != "" {
+			t.Fatalf("%v is not %v:\n%s", doubled, once, diff)
+		}
+	})
+}
+
 // TestLaw10Batching: any cut of a sequence of arrivals into batches gives the
 // same rows, versions, verdicts, changes and jobs.
 func TestLaw10Batching(t *testing.T) {
@@ -401,13 +472,7 @@ func TestLaw10Batching(t *testing.T) {
 				}
 			}
 			flush()
-			for id, s := range l.rows {
-				text += fmt.Sprintf("\n%v %s %s %d %d %s %x", id, s.status, s.told, s.version, s.facts, s.data, s.state)
-			}
-			for _, j := range l.jobs {
-				text += fmt.Sprintf("\n%s@%d %s %v %s", j.Handler, j.Version, j.Change.To, j.Change.Reached, j.Change.Data)
-			}
-			return text
+			return text + l.text()
 		}
 		cuts := rapid.SliceOfN(rapid.Bool(), 9, 9).Draw(t, "cuts")
 		whole := run(func(int) bool { return false })

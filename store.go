@@ -21,7 +21,8 @@ type Store interface {
 	Inbox
 	Reader
 	Work
-	// Close ends the store's own connections. What the user opened stays open.
+	// Close ends the store's own connections, after the work in flight. What the
+	// user opened stays open; closing twice is harmless [closing].
 	Close() error
 }
 
@@ -38,7 +39,7 @@ type Inbox interface {
 	// On ErrUnknownOutcome the batch may or may not be kept; committing the same
 	// arrivals again yields New or Duplicate, and one copy [unknown-commit]. On
 	// any other error nothing of it is kept [atomic]. Cancelling ctx may cause
-	// either.
+	// either [cancelled].
 	Commit(ctx context.Context, b *Batch) error
 	// Register returns the revision of a source's mapping, giving it the next
 	// number when its hash is met for the first time, and the newest revision
@@ -56,8 +57,9 @@ type Inbox interface {
 	Ping(ctx context.Context) error
 }
 
-// Reader is the reading side. Lists are in pages: a query names where to go on,
-// and no read holds a transaction for longer than one page.
+// Reader is the reading side. Lists are in pages: a query names where to go on
+// [paging], and each page is one statement, so that no read holds a transaction
+// for longer.
 type Reader interface {
 	// Event returns one stored event, conflicts included, or ErrNotFound
 	// [read-event].
@@ -141,7 +143,7 @@ type Entity struct {
 	Created, Updated time.Time
 	// Facts counts the facts stored about it, of any verdict.
 	Facts int64
-	// State is the row as it is folded further; see DecodeState.
+	// State is the row as it is folded further; see DecodeRow.
 	State []byte
 }
 
