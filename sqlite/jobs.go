@@ -21,7 +21,12 @@ func (s *Store) Claim(ctx context.Context, handlers []string, limit int, now tim
 	var jobs []onceward.Job
 	err := s.use(ctx, func(c *session) error {
 		// Most of the time nothing is due: look before taking the database's lock.
-		if found, err := c.findDue(handlers, limit, now); err != nil || len(found) == 0 {
+		var found []due
+		err := c.patiently(ctx, func() (err error) {
+			found, err = c.findDue(handlers, limit, now)
+			return err
+		})
+		if err != nil || len(found) == 0 {
 			return err
 		}
 		return c.transact(ctx, func() error {

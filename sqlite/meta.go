@@ -10,7 +10,11 @@ import (
 // Register implements [onceward.Inbox].
 func (s *Store) Register(ctx context.Context, source, hash string, doc []byte, now time.Time) (revision, newest int64, err error) {
 	err = s.use(ctx, func(c *session) error {
-		if revision, newest, err = c.revisions(source, hash); err != nil || revision != 0 {
+		err := c.patiently(ctx, func() (err error) {
+			revision, newest, err = c.revisions(source, hash)
+			return err
+		})
+		if err != nil || revision != 0 {
 			return err
 		}
 		return c.transact(ctx, func() error {

@@ -86,7 +86,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	for {
 		done := false
 		err := s.use(ctx, func(c *session) error {
-			version, err := c.schemaVersion()
+			version := 0
+			err := c.patiently(ctx, func() (err error) {
+				version, err = c.schemaVersion()
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -131,9 +135,8 @@ func (c *session) migrateStep(steps []Migration) error {
 // schemaVersion returns the number of the newest migration that was run, 0 if
 // none was.
 func (c *session) schemaVersion() (int, error) {
-	version, err := int64(0), error(nil)
-	found := false
-	err = c.query(func(row []value) { found = true }, `select 1 from sqlite_schema where type = 'table' and name = ?`, c.prefix+"schema")
+	version, found := int64(0), false
+	err := c.query(func(row []value) { found = true }, `select 1 from sqlite_schema where type = 'table' and name = ?`, c.prefix+"schema")
 	if err != nil || !found {
 		return 0, err
 	}

@@ -23,6 +23,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	return s.use(ctx, func(c *session) error {
 		defer c.forget() // a prepared pragma does not look again
+		if err := c.speaks(); err != nil {
+			return err
+		}
 		file, err := c.file()
 		if err != nil {
 			return err
@@ -44,6 +47,26 @@ func (s *Store) prepare(ctx context.Context) error {
 		}
 		return c.assertDurable(true)
 	})
+}
+
+// speaks reports whether a connection that an application has wrapped still has
+// what the session calls.
+func (c *session) speaks() error {
+	_, prepares := c.conn.(driver.ConnPrepareContext)
+	_, runs := c.conn.(driver.ExecerContext)
+	if !prepares || !runs {
+		return fmt.Errorf("the connection is a %T that lacks PrepareContext or ExecContext; forward them to the driver's", c.conn)
+	}
+	s, err := c.prepare(`select 1`)
+	if err != nil {
+		return err
+	}
+	_, executes := s.(driver.StmtExecContext)
+	_, queries := s.(driver.StmtQueryContext)
+	if !executes || !queries {
+		return fmt.Errorf("the statement is a %T that lacks ExecContext or QueryContext; forward them to the driver's", s)
+	}
+	return nil
 }
 
 // file returns the path of the main database, "" if it lives in memory.

@@ -32,7 +32,7 @@ func (s *Store) read(ctx context.Context, each func(scan func(...any) error) err
 	return s.readFrom(ctx, w.conn, each, query, args)
 }
 
-func (s *Store) readFrom(ctx context.Context, q querier, each func(scan func(...any) error) error, query string, args []any) error {
+func (s *Store) readFrom(ctx context.Context, q querier, each func(scan func(...any) error) error, query string, args []any) (err error) {
 	rows, err := q.QueryContext(ctx, withPrefix(s.cfg.Prefix, query), args...)
 	if err != nil {
 		if s.closed.Load() {
@@ -40,13 +40,13 @@ func (s *Store) readFrom(ctx context.Context, q querier, each func(scan func(...
 		}
 		return err
 	}
-	defer rows.Close()
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		if err := each(rows.Scan); err != nil {
 			return err
 		}
 	}
-	return errors.Join(rows.Err(), rows.Close())
+	return rows.Err()
 }
 
 // chunk is how many rows a filtered list looks at in one transaction.

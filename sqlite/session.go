@@ -107,14 +107,13 @@ func (c *session) prepare(query string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// forget closes the prepared statements.
-func (c *session) forget() error {
-	var errs []error
+// forget closes the prepared statements. What closing one says is what it last
+// failed with, which was told then.
+func (c *session) forget() {
 	for _, s := range c.stmts {
-		errs = append(errs, s.Close())
+		_ = s.Close()
 	}
 	clear(c.stmts)
-	return errors.Join(errs...)
 }
 
 func (c *session) bind(args []value) []driver.NamedValue {
@@ -132,7 +131,7 @@ func (c *session) transact(ctx context.Context, f func() error) error {
 	open := true
 	defer func() {
 		if open {
-			c.rollback() // its error says only that there is nothing to roll back
+			_ = c.rollback() // its error says only that there is nothing to roll back
 		}
 	}()
 	if err := c.begin(ctx); err != nil {

@@ -60,7 +60,7 @@ func (s *Store) use(ctx context.Context, f func(c *session) error) (err error) {
 			return err
 		}
 		defer func() {
-			err = errors.Join(err, w.conn.Close())
+			_ = w.conn.Close() // back to the pool; what was done is done
 			w.conn = nil
 		}()
 	}
@@ -83,16 +83,18 @@ func (s *Store) use(ctx context.Context, f func(c *session) error) (err error) {
 func (w *writer) raw(f func(c *session) error) error {
 	var err error
 	var panicked any
+	ran := false
 	rawErr := w.conn.Raw(func(conn any) error {
 		defer func() { panicked = recover() }()
+		ran = true
 		w.session.conn = conn.(driver.Conn)
 		err = f(&w.session)
 		return nil
 	})
-	if panicked != nil {
+	switch {
+	case panicked != nil:
 		panic(panicked)
-	}
-	if rawErr != nil { // f was not run
+	case !ran:
 		return rawErr
 	}
 	return err
@@ -126,10 +128,9 @@ func (w *writer) cutLog(c *session) error {
 		if err := c.script(`pragma busy_timeout = 1000`); err != nil {
 			return err
 		}
-		defer c.script(`pragma busy_timeout = 0`)
 	}
 	_, _ = c.exec(`pragma wal_checkpoint(truncate)`) // a log that is too long is no reason to refuse work
-	return nil
+	return c.script(`pragma busy_timeout = 0`)
 }
 
 // close ends the writing connection after the work in flight. What it changed
@@ -142,7 +143,10 @@ func (w *writer) close() error {
 	}
 	var errs []error
 	if w.conn != nil {
-		errs = append(errs, w.raw(func(c *session) error { return c.forget() }))
+		errs = append(errs, w.raw(func(c *session) error {
+			c.forget()
+			return nil
+		}))
 		if w.ownsDB {
 			errs = append(errs, w.conn.Close())
 		} else {

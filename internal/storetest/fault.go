@@ -93,7 +93,7 @@ func (f *FaultyStore) next(ctx context.Context, method string) (Fault, bool) {
 	return fault, strikes
 }
 
-func call[T any](f *FaultyStore, ctx context.Context, method string, do func() (T, error)) (T, error) {
+func call[T any](ctx context.Context, f *FaultyStore, method string, do func() (T, error)) (T, error) {
 	var none T
 	fault, strikes := f.next(ctx, method)
 	switch {
@@ -107,15 +107,15 @@ func call[T any](f *FaultyStore, ctx context.Context, method string, do func() (
 	return none, fault.err()
 }
 
-func run(f *FaultyStore, ctx context.Context, method string, do func() error) error {
-	_, err := call(f, ctx, method, func() (struct{}, error) { return struct{}{}, do() })
+func run(ctx context.Context, f *FaultyStore, method string, do func() error) error {
+	_, err := call(ctx, f, method, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
 // Commit implements [onceward.Inbox]. Where it fails the results of the arrivals
 // are empty, whatever was done.
 func (f *FaultyStore) Commit(ctx context.Context, b *onceward.Batch) error {
-	err := run(f, ctx, "Commit", func() error { return f.below.Commit(ctx, b) })
+	err := run(ctx, f, "Commit", func() error { return f.below.Commit(ctx, b) })
 	if err != nil {
 		for _, a := range b.Arrivals {
 			a.Outcome, a.StoredID, a.Results = onceward.Undecided, 0, nil
@@ -126,7 +126,7 @@ func (f *FaultyStore) Commit(ctx context.Context, b *onceward.Batch) error {
 
 // Register implements [onceward.Inbox].
 func (f *FaultyStore) Register(ctx context.Context, source, hash string, doc []byte, now time.Time) (int64, int64, error) {
-	numbers, err := call(f, ctx, "Register", func() ([2]int64, error) {
+	numbers, err := call(ctx, f, "Register", func() ([2]int64, error) {
 		revision, newest, err := f.below.Register(ctx, source, hash, doc, now)
 		return [2]int64{revision, newest}, err
 	})
@@ -135,12 +135,12 @@ func (f *FaultyStore) Register(ctx context.Context, source, hash string, doc []b
 
 // Node implements [onceward.Inbox].
 func (f *FaultyStore) Node(ctx context.Context) (int, error) {
-	return call(f, ctx, "Node", func() (int, error) { return f.below.Node(ctx) })
+	return call(ctx, f, "Node", func() (int, error) { return f.below.Node(ctx) })
 }
 
 // Quarantine implements [onceward.Inbox].
 func (f *FaultyStore) Quarantine(ctx context.Context, rejections []onceward.Rejection, limits onceward.QuarantineLimits) error {
-	return run(f, ctx, "Quarantine", func() error { return f.below.Quarantine(ctx, rejections, limits) })
+	return run(ctx, f, "Quarantine", func() error { return f.below.Quarantine(ctx, rejections, limits) })
 }
 
 // Lanes implements [onceward.Inbox].
@@ -148,67 +148,67 @@ func (f *FaultyStore) Lanes() int { return f.below.Lanes() }
 
 // Ping implements [onceward.Inbox].
 func (f *FaultyStore) Ping(ctx context.Context) error {
-	return run(f, ctx, "Ping", func() error { return f.below.Ping(ctx) })
+	return run(ctx, f, "Ping", func() error { return f.below.Ping(ctx) })
 }
 
 // Event implements [onceward.Reader].
 func (f *FaultyStore) Event(ctx context.Context, id int64) (*onceward.StoredEvent, error) {
-	return call(f, ctx, "Event", func() (*onceward.StoredEvent, error) { return f.below.Event(ctx, id) })
+	return call(ctx, f, "Event", func() (*onceward.StoredEvent, error) { return f.below.Event(ctx, id) })
 }
 
 // Events implements [onceward.Reader].
 func (f *FaultyStore) Events(ctx context.Context, q onceward.EventQuery) ([]onceward.StoredEvent, error) {
-	return call(f, ctx, "Events", func() ([]onceward.StoredEvent, error) { return f.below.Events(ctx, q) })
+	return call(ctx, f, "Events", func() ([]onceward.StoredEvent, error) { return f.below.Events(ctx, q) })
 }
 
 // Entity implements [onceward.Reader].
 func (f *FaultyStore) Entity(ctx context.Context, ref onceward.Ref) (*onceward.Entity, error) {
-	return call(f, ctx, "Entity", func() (*onceward.Entity, error) { return f.below.Entity(ctx, ref) })
+	return call(ctx, f, "Entity", func() (*onceward.Entity, error) { return f.below.Entity(ctx, ref) })
 }
 
 // Entities implements [onceward.Reader].
 func (f *FaultyStore) Entities(ctx context.Context, q onceward.EntityQuery) ([]onceward.Entity, error) {
-	return call(f, ctx, "Entities", func() ([]onceward.Entity, error) { return f.below.Entities(ctx, q) })
+	return call(ctx, f, "Entities", func() ([]onceward.Entity, error) { return f.below.Entities(ctx, q) })
 }
 
 // History implements [onceward.Reader].
 func (f *FaultyStore) History(ctx context.Context, ref onceward.Ref) ([]onceward.StoredFact, error) {
-	return call(f, ctx, "History", func() ([]onceward.StoredFact, error) { return f.below.History(ctx, ref) })
+	return call(ctx, f, "History", func() ([]onceward.StoredFact, error) { return f.below.History(ctx, ref) })
 }
 
 // EventFacts implements [onceward.Reader].
 func (f *FaultyStore) EventFacts(ctx context.Context, eventID int64) ([]onceward.StoredFact, error) {
-	return call(f, ctx, "EventFacts", func() ([]onceward.StoredFact, error) { return f.below.EventFacts(ctx, eventID) })
+	return call(ctx, f, "EventFacts", func() ([]onceward.StoredFact, error) { return f.below.EventFacts(ctx, eventID) })
 }
 
 // HeldEvents implements [onceward.Reader].
 func (f *FaultyStore) HeldEvents(ctx context.Context, source string, below, after int64, limit int) ([]int64, error) {
-	return call(f, ctx, "HeldEvents", func() ([]int64, error) { return f.below.HeldEvents(ctx, source, below, after, limit) })
+	return call(ctx, f, "HeldEvents", func() ([]int64, error) { return f.below.HeldEvents(ctx, source, below, after, limit) })
 }
 
 // Rejections implements [onceward.Reader].
 func (f *FaultyStore) Rejections(ctx context.Context, source string, limit int) ([]onceward.Rejection, error) {
-	return call(f, ctx, "Rejections", func() ([]onceward.Rejection, error) { return f.below.Rejections(ctx, source, limit) })
+	return call(ctx, f, "Rejections", func() ([]onceward.Rejection, error) { return f.below.Rejections(ctx, source, limit) })
 }
 
 // Stats implements [onceward.Reader].
 func (f *FaultyStore) Stats(ctx context.Context) (onceward.Stats, error) {
-	return call(f, ctx, "Stats", func() (onceward.Stats, error) { return f.below.Stats(ctx) })
+	return call(ctx, f, "Stats", func() (onceward.Stats, error) { return f.below.Stats(ctx) })
 }
 
 // Claim implements [onceward.Work].
 func (f *FaultyStore) Claim(ctx context.Context, handlers []string, limit int, now time.Time, lease time.Duration) ([]onceward.Job, error) {
-	return call(f, ctx, "Claim", func() ([]onceward.Job, error) { return f.below.Claim(ctx, handlers, limit, now, lease) })
+	return call(ctx, f, "Claim", func() ([]onceward.Job, error) { return f.below.Claim(ctx, handlers, limit, now, lease) })
 }
 
 // Settle implements [onceward.Work].
 func (f *FaultyStore) Settle(ctx context.Context, settlements []onceward.Settlement, now time.Time) error {
-	return run(f, ctx, "Settle", func() error { return f.below.Settle(ctx, settlements, now) })
+	return run(ctx, f, "Settle", func() error { return f.below.Settle(ctx, settlements, now) })
 }
 
 // Jobs implements [onceward.Work].
 func (f *FaultyStore) Jobs(ctx context.Context, limit int) ([]onceward.Job, error) {
-	return call(f, ctx, "Jobs", func() ([]onceward.Job, error) { return f.below.Jobs(ctx, limit) })
+	return call(ctx, f, "Jobs", func() ([]onceward.Job, error) { return f.below.Jobs(ctx, limit) })
 }
 
 // Close implements [onceward.Store].

@@ -72,22 +72,21 @@ func TestFaulty(t *testing.T) {
 // TestFaultyCoversStore wants each method of a store to be one that can fail.
 func TestFaultyCoversStore(t *testing.T) {
 	store := reflect.TypeFor[onceward.Store]()
-	for i := range store.NumMethod() {
-		method := store.Method(i)
+	for method := range store.Methods() {
 		if method.Name == "Lanes" || method.Name == "Close" {
 			continue
 		}
 		f := Faulty(nil, Fault{Method: method.Name})
 		args := []reflect.Value{}
-		for j := range method.Type.NumIn() {
-			args = append(args, reflect.Zero(method.Type.In(j)))
+		for in := range method.Type.Ins() {
+			args = append(args, reflect.Zero(in))
 		}
 		args[0] = reflect.ValueOf(context.Background())
 		if method.Name == "Commit" {
 			args[1] = reflect.ValueOf(&onceward.Batch{})
 		}
 		results := reflect.ValueOf(f).MethodByName(method.Name).Call(args)
-		err, _ := results[len(results)-1].Interface().(error)
+		err, _ := reflect.TypeAssert[error](results[len(results)-1])
 		if !errors.Is(err, onceward.ErrUnavailable) {
 			t.Errorf("%s: %v, want the planned fault", method.Name, err)
 		}

@@ -94,9 +94,7 @@ func (w Worker) serve(location string, in io.Reader, out io.Writer) error {
 				return err
 			}
 		case "load":
-			if err := load(s, o, answers); err != nil {
-				return err
-			}
+			return load(s, o, answers)
 		default:
 			return fmt.Errorf("unknown order %q", o.Do)
 		}
@@ -164,8 +162,8 @@ func workerWorld(s onceward.Store, ids int64) (*world, error) {
 	return w, nil
 }
 
-// load commits batches of events about few jobs until the process is killed,
-// telling after each which events are durable.
+// load commits batches of events about few jobs until the process is killed or
+// something fails, telling after each which events are durable.
 func load(s onceward.Store, o order, answers *json.Encoder) error {
 	w, err := workerWorld(s, int64(1)<<52+int64(o.First)<<20)
 	if err != nil {

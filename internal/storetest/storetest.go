@@ -54,7 +54,7 @@ type testCase struct {
 }
 
 // cases lists the suite: first what store.go names in brackets, in its order,
-// then what STORAGE.md found by breaking it.
+// then what earlier prototypes broke on.
 func cases() []testCase {
 	return []testCase{
 		{"concurrent", testConcurrent},

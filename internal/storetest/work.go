@@ -41,7 +41,7 @@ func testClaimJobs(t *testing.T, h Harness) {
 		if len(first) != 2 || len(rest) != 1 {
 			t.Fatalf("%d and %d jobs are claimed, want 2 and 1", len(first), len(rest))
 		}
-		claimed := append(first, rest...)
+		claimed := slices.Concat(first, rest)
 		sortJobs(claimed)
 		for i := range before {
 			if before[i].Handler == "job" {

@@ -264,7 +264,7 @@ func same() []cmp.Option {
 		cmpopts.EquateEmpty(),
 		cmp.Comparer(func(a, b onceward.Value) bool { return a.JSON() == b.JSON() }),
 		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().Type() == reflect.TypeFor[json.RawMessage]() },
-			cmp.Comparer(func(a, b json.RawMessage) bool { return sameJSON(a, b) })),
+			cmp.Comparer(sameJSON)),
 		cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }),
 	}
 }
