@@ -52,3 +52,19 @@ func BenchmarkPlan(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkOneTick is a job without a clock whose callbacks all tell the same
+// status and another progress: one tick, which grows. An event must cost the same
+// however many came before.
+func BenchmarkOneTick(b *testing.B) {
+	row, progress := &onceward.Row{}, int64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		progress++
+		f := song("running")
+		f.Fields = []onceward.Part{{Field: "progress", Value: onceward.Int(progress)}}
+		if _, err := row.Add(songKind, &f, false, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -102,9 +102,9 @@ type telling struct {
 }
 
 // newest decides a part among the facts that tell it, in order of arrival.
-func newest(k *Kind, told []telling, field, by string) (Value, mark) {
+func newest(k *Kind, tellings []telling, field, by string) (Value, mark) {
 	var tick []telling // what the sender's clock cannot tell apart
-	for _, t := range told {
+	for _, t := range tellings {
 		switch {
 		case len(tick) == 0 || t.order > tick[0].order:
 			tick = append(tick[:0:0], t)
@@ -112,39 +112,52 @@ func newest(k *Kind, told []telling, field, by string) (Value, mark) {
 			tick = append(tick, t)
 		}
 	}
-	m := mark{order: tick[0].order}
-	if len(distinct(tick)) == 1 {
+	m := mark{order: tick[0].order, sink: true}
+	replaced := map[string]bool{} // the values that another fact says it replaced
+	told := map[string]bool{}
+	for _, t := range tick {
+		told[t.value.key()] = true
+		m.sink = m.sink && k.IsTerminal(t.fact.Status)
+		if was, ok := t.fact.was(field, by); ok {
+			m.former = true
+			if !was.Equal(t.value) {
+				replaced[was.key()] = true
+			}
+		}
+	}
+	if len(told) == 1 {
 		return tick[0].value, m
 	}
 	m.contested = true
-	left := slices.DeleteFunc(slices.Clone(tick), func(t telling) bool {
-		return slices.ContainsFunc(tick, func(u telling) bool {
-			was, ok := u.fact.was(field, by)
-			return ok && was.Equal(t.value) && !u.value.Equal(t.value)
-		})
-	})
-	toldAsChange := func(t telling) bool {
-		_, ok := t.fact.was(field, by)
-		return ok
-	}
-	if len(distinct(left)) == 1 && slices.ContainsFunc(left, toldAsChange) {
-		return left[0].value, m
+	if left, one := lastLeft(tick, replaced, field, by); one {
+		return left, m
 	}
 	m.tie = true
-	if !slices.ContainsFunc(tick, func(t telling) bool { return !k.IsTerminal(t.fact.Status) }) {
+	if m.sink {
 		return tick[0].value, m // terminals are sinks for each other, in all that they say
 	}
 	return tick[len(tick)-1].value, m
 }
 
-func distinct(tick []telling) []Value {
-	var values []Value
+// lastLeft returns the one value of a tick that no other fact of it replaced, if
+// there is just one and it was told as a change.
+func lastLeft(tick []telling, replaced map[string]bool, field, by string) (Value, bool) {
+	var left Value
+	asChange := false
 	for _, t := range tick {
-		if !slices.ContainsFunc(values, t.value.Equal) {
-			values = append(values, t.value)
+		if replaced[t.value.key()] {
+			continue
 		}
+		if !left.IsZero() && !left.Equal(t.value) {
+			return Value{}, false
+		}
+		if left.IsZero() {
+			left = t.value
+		}
+		_, told := t.fact.was(field, by)
+		asChange = asChange || told
 	}
-	return values
+	return left, asChange
 }
 
 // CleanText returns s as every store can keep it in a text column: bytes that

@@ -58,8 +58,9 @@ type View interface {
 	Entity(id ID) (EntityRow, error)
 	// Facts returns the facts of an entity that are not held, in order of arrival.
 	Facts(id ID) ([]Fact, error)
-	// HeldFacts counts the held facts of a stored event.
-	HeldFacts(eventID int64) (int, error)
+	// HeldFacts counts the held facts of a stored event that a revision lower than
+	// below left behind.
+	HeldFacts(eventID, below int64) (int, error)
 }
 
 // Writes is what a transaction must write, all of it.
@@ -73,12 +74,17 @@ type Writes struct {
 	Jobs  []Job
 	// Repeats are further deliveries, to be appended.
 	Repeats []RepeatWrite
-	// TakenUp are events whose held facts are to be deleted, before Facts are
-	// inserted.
-	TakenUp []int64
+	// TakenUp are held facts to be deleted, before Facts are inserted.
+	TakenUp []TakeUp
 	// Unborn are rows that this transaction locked and does not write: those that
 	// it created are to be deleted again.
 	Unborn []ID
+}
+
+// TakeUp names held facts that are to be deleted: those of an event that a
+// revision lower than Below left behind.
+type TakeUp struct {
+	EventID, Below int64
 }
 
 // EventWrite is an event to be inserted.
@@ -176,7 +182,8 @@ func clean(a *Arrival) {
 	e.Scope = Scope{CleanText(e.Scope.Account), CleanText(e.Scope.Mode)}
 	for i := range a.Facts {
 		f := &a.Facts[i]
-		f.Key, f.Held = CleanText(f.Key), CleanText(f.Held)
+		f.Rule, f.Kind, f.Key = CleanText(f.Rule), CleanText(f.Kind), CleanText(f.Key)
+		f.Status, f.Held = CleanText(f.Status), CleanText(f.Held)
 	}
 }
 
@@ -254,6 +261,8 @@ type rowWork struct {
 	wasVersion int64
 	row        *Row
 	facts      int64
+	stored     []Fact // those in the database, once read
+	read       bool
 	added      []Fact // of this batch, not held
 }
 
@@ -346,7 +355,10 @@ func (p *planner) repeats(id ID, a *Arrival, itself bool) {
 
 func (p *planner) retake(id ID, a *Arrival) error {
 	a.StoredID = a.Retake
-	held, err := p.view.HeldFacts(a.Retake)
+	// A fact that is still held, under this revision, was looked at by another
+	// process with the same mapping, which told the others of the event.
+	take := TakeUp{a.Retake, a.Mapping.Revision}
+	held, err := p.view.HeldFacts(take.EventID, take.Below)
 	if err != nil {
 		return err
 	}
@@ -356,7 +368,7 @@ func (p *planner) retake(id ID, a *Arrival) error {
 	}
 	p.seen[id] = true
 	a.Outcome = New
-	p.writes.TakenUp = append(p.writes.TakenUp, a.Retake)
+	p.writes.TakenUp = append(p.writes.TakenUp, take)
 	return p.facts(id, a)
 }
 
@@ -374,7 +386,8 @@ func (p *planner) facts(claim ID, a *Arrival) error {
 			continue
 		}
 		if err := p.fact(ref, a, f); err != nil {
-			return fmt.Errorf("fold a fact about %s: %w", ref, err)
+			// The key may be an address or a name; the event says where to look.
+			return fmt.Errorf("fold a fact of event %d about a %s: %w", a.StoredID, ref.Kind, err)
 		}
 	}
 	return nil
@@ -412,10 +425,7 @@ func (p *planner) fact(ref Ref, a *Arrival, f *Fact) error {
 		f.Held = fmt.Sprintf("made by mapping %d, the row by the newer %d; a process with the newest takes it up", revision, w.row.Revision)
 	}
 	refold := f.Held == "" && w.row.Revision != 0 && revision > w.row.Revision
-	step, err := w.row.Add(kind, f, refold, func() ([]Fact, error) {
-		stored, err := p.view.Facts(ref.ID())
-		return append(slices.Clip(stored), w.added...), err
-	})
+	step, err := w.row.Add(kind, f, refold, func() ([]Fact, error) { return w.history(p.view, ref.ID()) })
 	if err != nil {
 		return err
 	}
@@ -434,6 +444,19 @@ func (p *planner) fact(ref Ref, a *Arrival, f *Fact) error {
 		p.jobs(ref, a, f, w.row, step)
 	}
 	return nil
+}
+
+// history returns the facts of the row so far; those that the database has are
+// read once a batch.
+func (w *rowWork) history(v View, id ID) ([]Fact, error) {
+	if !w.read {
+		stored, err := v.Facts(id)
+		if err != nil {
+			return nil, err
+		}
+		w.stored, w.read = stored, true
+	}
+	return append(slices.Clip(w.stored), w.added...), nil
 }
 
 func (p *planner) jobs(ref Ref, a *Arrival, f *Fact, row *Row, step Step) {

@@ -66,11 +66,11 @@ func (l *ledger) Facts(id onceward.ID) ([]onceward.Fact, error) {
 	return facts, nil
 }
 
-func (l *ledger) HeldFacts(event int64) (int, error) {
+func (l *ledger) HeldFacts(event, below int64) (int, error) {
 	n := 0
 	for _, facts := range l.facts {
 		for _, w := range facts {
-			if w.EventID == event && w.Verdict == onceward.Held {
+			if w.EventID == event && w.Verdict == onceward.Held && w.Revision < below {
 				n++
 			}
 		}
@@ -96,9 +96,11 @@ func (l *ledger) commit(b *onceward.Batch) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range w.TakenUp {
+	for _, up := range w.TakenUp {
 		for entity, facts := range l.facts {
-			l.facts[entity] = slices.DeleteFunc(facts, func(f onceward.FactWrite) bool { return f.EventID == id && f.Verdict == onceward.Held })
+			l.facts[entity] = slices.DeleteFunc(facts, func(f onceward.FactWrite) bool {
+				return f.EventID == up.EventID && f.Verdict == onceward.Held && f.Revision < up.Below
+			})
 		}
 	}
 	for _, r := range w.Rows {
@@ -288,9 +290,40 @@ func TestPlanHeldAndTakenUp(t *testing.T) {
 	if got, want := outcomes(one, two), "new applied@1 running applied@2 partial; duplicate; "; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if held, _ := l.HeldFacts(broken.Event.ID); held != 0 || len(l.facts[songRef.ID()]) != 2 || len(l.events) != 1 {
+	if held, _ := l.HeldFacts(broken.Event.ID, 9); held != 0 || len(l.facts[songRef.ID()]) != 2 || len(l.events) != 1 {
 		t.Errorf("%d held, %d facts, %d events", held, len(l.facts[songRef.ID()]), len(l.events))
 	}
+}
+
+// TestPlanStillHeld: of two that take an event up under one revision the second
+// finds nothing to do, although a fact is held still.
+func TestPlanStillHeld(t *testing.T) {
+	l := newLedger()
+	broken := arrive("k", "one", onceward.Fact{Rule: "song", Kind: "job", Key: "1", Held: "no status"}, onceward.Fact{Rule: "song", Held: "no key"})
+	commit(t, l, broken)
+	retake := func(revision int64) *onceward.Arrival {
+		a := arrive("k", "one", song("running"), onceward.Fact{Rule: "song", Held: "no key"})
+		a.Retake, a.Mapping = broken.Event.ID, mapping(revision, songKind)
+		return a
+	}
+	one, two := retake(2), retake(2)
+	commit(t, l, one)
+	commit(t, l, two)
+	if got, want := outcomes(one, two), "new applied@1 running held@0 ; duplicate; "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if under2, under3 := held(t, l, broken, 2), held(t, l, broken, 3); len(l.facts[songRef.ID()]) != 1 || under2 != 0 || under3 != 1 {
+		t.Errorf("%d facts about the song, %d held under 2, %d under 3; want 1, 0, 1", len(l.facts[songRef.ID()]), under2, under3)
+	}
+}
+
+func held(t *testing.T, l *ledger, a *onceward.Arrival, below int64) int {
+	t.Helper()
+	n, err := l.HeldFacts(a.Event.ID, below)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestPlanRevisions(t *testing.T) {

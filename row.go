@@ -32,14 +32,6 @@ type Row struct {
 	local   []NamedValue // sorted by name
 }
 
-// mark is what the row knows of how a part was decided.
-type mark struct {
-	order Order // of the facts that decided it; "" if no fact told the part
-	// contested says that facts of this order disagree, so that another one of
-	// it needs all of them; tie that nothing but arrival could decide.
-	contested, tie bool
-}
-
 type rowPart struct {
 	field, by string
 	mode      Mode
@@ -217,8 +209,8 @@ type Step struct {
 // facts under the same kind, and raises the version if the fact is applied.
 // refold makes it start from the stored facts in any case, as after a change of
 // mapping. history returns the stored facts of the entity in order of arrival,
-// without f and without held ones; it is called only where a tick is contested,
-// a higher epoch begins, or refold is true. If it fails, the row is spoilt.
+// without f and without held ones; it is called only where former values decide
+// inside a tick, a higher epoch begins, or refold is true. If it fails, the row is spoilt.
 func (r *Row) Add(k *Kind, f *Fact, refold bool, history func() ([]Fact, error)) (Step, error) {
 	if f.Held != "" {
 		return Step{Verdict: Held, From: r.Status, To: r.Status}, nil
@@ -293,14 +285,13 @@ func (k *Kind) tellsPart(p Part) bool {
 	return k.mode(p).Keyed() || p.By == ""
 }
 
-// needsRefold reports whether a part of f has the order of what decided the row
-// and does not simply agree with it.
+// needsRefold reports whether the fact belongs to a tick in which former values
+// decide, so that all facts of the tick are needed.
 func (r *Row) needsRefold(k *Kind, f *Fact) bool {
 	if f.Epoch.Set && r.Epoch.Set && f.Epoch.N < r.Epoch.N {
 		return false
 	}
-	if k.tellsStatus(f) && k.StatusOrder(f) == r.status.order &&
-		(r.status.contested || r.Told != f.Status) {
+	if k.tellsStatus(f) && k.StatusOrder(f) == r.status.order && r.status.needsAll(f, StatusPart, "", r.Told == f.Status) {
 		return true
 	}
 	order := k.FieldOrder(f)
@@ -312,7 +303,7 @@ func (r *Row) needsRefold(k *Kind, f *Fact) bool {
 			return true
 		}
 		j, ok := r.find(p.Field, p.By)
-		if ok && r.parts[j].order == order && (r.parts[j].contested || !r.parts[j].value.Equal(p.Value)) {
+		if ok && r.parts[j].order == order && r.parts[j].needsAll(f, p.Field, p.By, r.parts[j].value.Equal(p.Value)) {
 			return true
 		}
 	}
@@ -330,8 +321,8 @@ func toldTwice(fields []Part, i int) bool {
 	return false
 }
 
-// merge sets the parts in which f is newer. The caller has ruled out a higher
-// epoch and contested ticks.
+// merge sets the parts in which f is newer and joins the ticks it belongs to. The
+// caller has ruled out a higher epoch and what needsRefold says.
 func (r *Row) merge(k *Kind, f *Fact) {
 	r.setLocal(f)
 	if f.Epoch.Set && r.Epoch.Set && f.Epoch.N < r.Epoch.N {
@@ -341,31 +332,42 @@ func (r *Row) merge(k *Kind, f *Fact) {
 		r.Epoch = f.Epoch
 	}
 	if k.tellsStatus(f) {
-		if order := k.StatusOrder(f); order > r.status.order {
-			r.Told, r.status = f.Status, mark{order: order}
+		switch order := k.StatusOrder(f); {
+		case order > r.status.order:
+			r.Told, r.status = f.Status, newMark(k, f, StatusPart, "", order)
+		case order == r.status.order && r.status.join(k, f, StatusPart, "", r.Told == f.Status):
+			r.Told = f.Status
 		}
 	}
 	order := k.FieldOrder(f)
 	for _, p := range f.Fields {
-		if !k.tellsPart(p) {
-			continue
+		if k.tellsPart(p) {
+			r.mergePart(k, f, p, order)
 		}
-		mode := k.mode(p)
-		i, ok := r.find(p.Field, p.By)
-		switch {
-		case !ok:
-			part := rowPart{field: p.Field, by: p.By, mode: mode, value: p.Value}
-			if mode != Max {
-				part.order = order
-			}
-			r.parts = slices.Insert(r.parts, i, part)
-		case mode == Max:
-			if !p.Value.IsNull() && p.Value.Compare(r.parts[i].value) > 0 {
-				r.parts[i].value = p.Value
-			}
-		case order > r.parts[i].order:
-			r.parts[i].value, r.parts[i].mark = p.Value, mark{order: order}
+	}
+}
+
+func (r *Row) mergePart(k *Kind, f *Fact, p Part, order Order) {
+	mode := k.mode(p)
+	i, ok := r.find(p.Field, p.By)
+	if !ok {
+		part := rowPart{field: p.Field, by: p.By, mode: mode, value: p.Value}
+		if mode != Max {
+			part.mark = newMark(k, f, p.Field, p.By, order)
 		}
+		r.parts = slices.Insert(r.parts, i, part)
+		return
+	}
+	part := &r.parts[i]
+	switch {
+	case mode == Max:
+		if !p.Value.IsNull() && p.Value.Compare(part.value) > 0 {
+			part.value = p.Value
+		}
+	case order > part.order:
+		part.value, part.mark = p.Value, newMark(k, f, p.Field, p.By, order)
+	case order == part.order && part.join(k, f, p.Field, p.By, part.value.Equal(p.Value)):
+		part.value = p.Value
 	}
 }
 

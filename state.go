@@ -22,13 +22,16 @@ import (
 //	parts    count, then field, by, mode, order's index plus 1, flags, value
 //
 // A text is its length and its bytes. Flags are 1 contested, 2 tie, 4 the value
-// stands in Data under the field's name and is left out here.
+// stands in Data under the field's name and is left out here, 8 a former value is
+// told, 16 all facts of the tick are terminal.
 const stateVersion = 1
 
 const (
 	flagContested = 1 << iota
 	flagTie
 	flagInData
+	flagFormer
+	flagSink
 )
 
 var errState = errors.New("the stored state of a row cannot be read: it was cut or written by a newer program")
@@ -90,6 +93,12 @@ func (m mark) flags() byte {
 	}
 	if m.tie {
 		f |= flagTie
+	}
+	if m.former {
+		f |= flagFormer
+	}
+	if m.sink {
+		f |= flagSink
 	}
 	return f
 }
@@ -240,7 +249,14 @@ func (d *stateReader) mark(orders []Order) mark {
 		d.fail()
 		return mark{}
 	}
-	return mark{orders[i], flags&flagContested != 0, flags&flagTie != 0}
+	return markOf(orders[i], flags)
+}
+
+func markOf(o Order, flags byte) mark {
+	return mark{
+		order: o, contested: flags&flagContested != 0, tie: flags&flagTie != 0,
+		former: flags&flagFormer != 0, sink: flags&flagSink != 0,
+	}
 }
 
 func (d *stateReader) part(orders []Order, fields []NamedValue) rowPart {
@@ -251,7 +267,7 @@ func (d *stateReader) part(orders []Order, fields []NamedValue) rowPart {
 		d.fail()
 		return p
 	}
-	p.mark = mark{orders[i], flags&flagContested != 0, flags&flagTie != 0}
+	p.mark = markOf(orders[i], flags)
 	if flags&flagInData == 0 {
 		p.value = Value{d.text()}
 		return p

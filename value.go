@@ -158,6 +158,18 @@ func (v Value) Equal(w Value) bool {
 	return isText && alsoText && a == b
 }
 
+// key returns a text that two values share if, and only if, they are Equal.
+func (v Value) key() string {
+	if v.isNumber() {
+		d := parseDecimal(v.json)
+		return fmt.Sprintf("%t %s %d", d.negative, d.digits, d.exponent)
+	}
+	if text, ok := v.Text(); ok {
+		return "\"" + text
+	}
+	return v.json
+}
+
 // Compare orders any two values, for fields of mode max: nothing, null, truth
 // values, numbers (as numbers), texts, then lists and objects by their text.
 func (v Value) Compare(w Value) int {
