@@ -6,20 +6,22 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/inbox/internal/panics"
 	"github.com/onceward/onceward/provider"
 )
 
 // source is a compiled source. All but newest is immutable.
 type source struct {
 	name     string
+	log      *slog.Logger
 	provider *provider.Provider
 	readInGo func(*provider.Request) ([]provider.Reading, error)
 	mapping  *onceward.Mapping
@@ -54,6 +56,7 @@ func compileSources(cfg Config) (map[string]*source, error) {
 			errs = append(errs, fmt.Errorf("source %s: %w", name, err))
 			continue
 		}
+		s.log = cfg.Logger
 		if s.maxBody == 0 {
 			s.maxBody = cfg.MaxBody
 		}
@@ -117,7 +120,7 @@ func compileProvider(name string, cfg Source) (*provider.Provider, error) {
 func (s *source) setMapping(cfg Source) error {
 	s.mapping = &onceward.Mapping{Source: s.name, Hash: s.provider.Hash(), Kinds: s.provider.Kinds()}
 	s.doc = s.provider.Doc()
-	if tellsScopes(s.doc) {
+	if s.provider.HasScopes() {
 		s.scopes = scoped
 	}
 	if cfg.Map == nil {
@@ -140,21 +143,6 @@ func (s *source) setMapping(cfg Source) error {
 	s.mapping.Hash = hex.EncodeToString(sum[:16])
 	s.doc = append(s.doc, "# read in Go\n"...)
 	return nil
-}
-
-// tellsScopes reports whether a provider's document, which is YAML in the form that
-// package provider writes, has a scope under event.
-func tellsScopes(doc []byte) bool {
-	under := ""
-	for line := range strings.Lines(string(doc)) {
-		switch trimmed := strings.TrimLeft(line, " "); {
-		case trimmed == line:
-			under, _, _ = strings.Cut(line, ":")
-		case under == "event" && strings.HasPrefix(trimmed, "scope:"):
-			return true
-		}
-	}
-	return false
 }
 
 func isName(name string) bool {
@@ -183,6 +171,10 @@ func (s *source) read(r *provider.Request) []provider.Reading {
 	}
 	readings, err := callMap(s.readInGo, r)
 	if err != nil {
+		var thrown *panics.Error
+		if errors.As(err, &thrown) {
+			s.log.Error("the mapping in Go panicked", "source", s.name, "panic", thrown, "stack", thrown.Stack())
+		}
 		return []provider.Reading{unread(r, err)}
 	}
 	if len(readings) == 0 { // nothing that anybody wants to hear, and it was delivered all the same
@@ -198,7 +190,7 @@ func (s *source) read(r *provider.Request) []provider.Reading {
 func callMap(read func(*provider.Request) ([]provider.Reading, error), r *provider.Request) (readings []provider.Reading, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the mapping panicked: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("it panicked: %w", panics.New(p))
 		}
 	}()
 	return read(r)
@@ -220,18 +212,69 @@ func (s *source) complete(reading *provider.Reading, i int, r *provider.Request)
 	}
 	for j := range reading.Facts {
 		f := &reading.Facts[j]
-		switch {
-		case f.Held != "":
-		case s.mapping.Kinds[f.Kind] == nil:
-			f.Held = fmt.Sprintf("the mapping has no kind %q", f.Kind)
-		case f.Key == "":
-			f.Held = "key: is empty"
-		case f.Status != "":
-			if _, known := s.mapping.Kinds[f.Kind].Rank(f.Status); !known {
-				f.Held = fmt.Sprintf("status: %q is not a state of %s", f.Status, f.Kind)
+		if why := normalize(f); f.Held == "" {
+			f.Held = why
+		}
+		if f.Held == "" {
+			f.Held = s.unfit(f)
+		}
+		f.Local = nil // a sender writes none of them, nor does a fact that is held
+	}
+}
+
+// normalize gives the values of a fact the form that stores keep, so that the row
+// is the same when it is made anew: compact, in UTF-8, and null for none. It takes
+// away those that are no JSON, and says which was the first.
+func normalize(f *onceward.Fact) (why string) {
+	for _, list := range []*[]onceward.Part{&f.Fields, &f.Was} {
+		parts := make([]onceward.Part, 0, len(*list)) // the mapping's own may be shared
+		for _, p := range *list {
+			text := p.Value.JSON()
+			if p.Value.IsZero() {
+				text = "null"
 			}
+			v, err := onceward.JSON([]byte(text))
+			if err != nil {
+				if why == "" {
+					why = fmt.Sprintf("fields: the value of %q is no JSON; make it with onceward.JSON, which says what is wrong", p.Field)
+				}
+				continue
+			}
+			p.Value = v
+			parts = append(parts, p)
+		}
+		*list = parts
+	}
+	return why
+}
+
+// unfit says why a fact that a mapping in Go gave cannot be applied, "" if it can.
+func (s *source) unfit(f *onceward.Fact) string {
+	kind := s.mapping.Kinds[f.Kind]
+	switch {
+	case kind == nil:
+		return fmt.Sprintf("the mapping has no kind %q", f.Kind)
+	case f.Key == "":
+		return "key: is empty"
+	case len(f.Local) > 0:
+		return "local: fields of the application's own are written with Put, not by a sender's facts; tell them as Fields"
+	}
+	if f.Status != "" {
+		if _, known := kind.Rank(f.Status); !known {
+			return fmt.Sprintf("status: %q is not a state of %s", f.Status, f.Kind)
 		}
 	}
+	for _, p := range f.Fields {
+		if p.Field == "" || provider.IsReservedField(p.Field) {
+			return fmt.Sprintf("fields: no field can be called %q, which the row uses itself; give it another name", p.Field)
+		}
+	}
+	for _, p := range f.Was {
+		if p.Field != onceward.StatusPart && (p.Field == "" || provider.IsReservedField(p.Field)) {
+			return fmt.Sprintf("was: no field can be called %q, which the row uses itself; give it another name", p.Field)
+		}
+	}
+	return ""
 }
 
 func unread(r *provider.Request, err error) provider.Reading {

@@ -130,7 +130,6 @@ func sourceMap(cfg SourceConfig, src *source, ps *problems) (*node, place) {
 		}
 		return &node{kind: mapNode, at: at}, at
 	}
-	src.hideSecrets(n)
 	for _, key := range cfg.At {
 		next := n.get(key)
 		if next == nil {
@@ -156,36 +155,6 @@ func withoutSourceKeys(keys *node) *node {
 		return slices.Contains(sourceKeys, e.key.text) || e.key.text == "params"
 	})
 	return &own
-}
-
-// hideSecrets marks the lines where a value stands that may be a secret in plain
-// text, so that no snippet shows them.
-func (s *source) hideSecrets(n *node) {
-	for _, item := range n.items {
-		s.hideSecrets(item)
-	}
-	for _, e := range n.entries {
-		switch e.key.text {
-		case "secrets", "params", "token":
-			s.hide(e.value)
-		default:
-			s.hideSecrets(e.value)
-		}
-	}
-}
-
-func (s *source) hide(n *node) {
-	for _, item := range n.items {
-		s.hide(item)
-	}
-	for _, e := range n.entries {
-		s.hide(e.value)
-	}
-	if n.kind == scalarNode && !strings.HasPrefix(n.text, "$") && !strings.HasPrefix(n.text, "file:") {
-		for line := n.at.line; line <= n.at.line+strings.Count(n.text, "\n"); line++ {
-			s.secret[line] = true
-		}
-	}
 }
 
 // finish compiles the layered root and returns the provider or all that is wrong.

@@ -23,8 +23,9 @@ type compiler struct {
 	names     expr.Names // baseNames and those under let
 	params    map[string]*Param
 	supplied  map[string]string // values that the source gives to params
-	paramUsed map[string]bool
-	secretsIn bool // the source gives secrets, or the provider is only read
+	paramUsed map[string]bool   // that anything reads
+	paramRead map[string]bool   // that what makes events and facts reads
+	secretsIn bool              // the source gives secrets, or the provider is only read
 
 	lets      map[string]*letSpec
 	kindsNode *node // the table with the file's own keys laid over
@@ -156,6 +157,11 @@ func (c *compiler) compile(n *node, names expr.Names, compile func(string, expr.
 		return nil
 	}
 	c.checkParams(n, prog)
+	for _, read := range prog.Reads() {
+		if read.Parts[0] == "params" && len(read.Parts) > 1 {
+			c.paramRead[read.Parts[1]] = true
+		}
+	}
 	return prog
 }
 
@@ -227,7 +233,7 @@ func (c *compiler) checkParam(at place, read expr.Read) {
 func (c *compiler) fieldName(key *node) bool {
 	name := key.text
 	switch {
-	case slices.Contains(reservedFields, name):
+	case IsReservedField(name):
 		c.ps.add(key.at, "a field cannot be called %q, which the row uses itself; the names it uses are %s", name, strings.Join(reservedFields, ", "))
 		return false
 	case !expr.IsName(name):

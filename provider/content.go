@@ -2,22 +2,16 @@ package provider
 
 import (
 	"bytes"
-	"compress/gzip"
-	"compress/zlib"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/onceward/onceward/provider/internal/tree"
+	"github.com/onceward/onceward/provider/internal/verify"
 )
 
 const (
-	// maxContentBytes bounds a body after its Content-Encoding was undone.
-	maxContentBytes = 16 << 20
-	// maxEncodings bounds the encodings of one body.
-	maxEncodings = 3
 	// maxEvents bounds the items of one delivery, maxElements those of an each.
 	maxEvents   = 10_000
 	maxElements = 1_000
@@ -44,8 +38,12 @@ func (d *delivery) content() *content {
 // Content-Type says so and the body does not begin like JSON. Nothing at all is
 // null: senders exist that say all in the query.
 func readContent(header http.Header, raw []byte, unwrap string) content {
-	text, err := decodeContent(header, raw)
+	text, err := verify.Decode(header, raw)
 	if err != nil {
+		var rejected *Rejected
+		if errors.As(err, &rejected) {
+			return content{reason: rejected.Detail}
+		}
 		return content{reason: err.Error()}
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
@@ -79,52 +77,6 @@ func readContent(header http.Header, raw []byte, unwrap string) content {
 func isForm(header http.Header) bool {
 	media, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 	return strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded")
-}
-
-// decodeContent undoes the Content-Encoding.
-func decodeContent(header http.Header, raw []byte) ([]byte, error) {
-	var codings []string
-	for _, value := range header.Values("Content-Encoding") {
-		for coding := range strings.SplitSeq(value, ",") {
-			if coding = strings.ToLower(strings.TrimSpace(coding)); coding != "" && coding != "identity" {
-				codings = append(codings, coding)
-			}
-		}
-	}
-	if len(codings) > maxEncodings {
-		return nil, fmt.Errorf("the body has %d content encodings; at most %d are undone", len(codings), maxEncodings)
-	}
-	for _, coding := range slices.Backward(codings) { // the last was done last
-		var err error
-		if raw, err = undo(coding, raw); err != nil {
-			return nil, err
-		}
-	}
-	return raw, nil
-}
-
-func undo(coding string, raw []byte) ([]byte, error) {
-	var r io.Reader
-	var err error
-	switch coding {
-	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(bytes.NewReader(raw))
-	case "deflate":
-		r, err = zlib.NewReader(bytes.NewReader(raw))
-	default:
-		return nil, fmt.Errorf("the body has a content encoding that is not undone here; gzip and deflate are")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the body is not %s, as its Content-Encoding says", coding)
-	}
-	text, err := io.ReadAll(io.LimitReader(r, maxContentBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("the body is not %s, as its Content-Encoding says", coding)
-	case len(text) > maxContentBytes:
-		return nil, fmt.Errorf("the body has more than %d bytes once its Content-Encoding is undone", maxContentBytes)
-	}
-	return text, nil
 }
 
 // item is one element of a split body, or the body.

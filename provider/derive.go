@@ -1,12 +1,15 @@
 package provider
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/provider/internal/tree"
 )
 
 // function returns the derivation as a pure function of a row, nil if there is
-// none.
+// none. What fails is left out, and Why says so behind the condition that held.
 func (d *deriveSpec) function() func(onceward.Folded) onceward.Derived {
 	if len(d.fields) == 0 && len(d.states) == 0 {
 		return nil
@@ -14,8 +17,12 @@ func (d *deriveSpec) function() func(onceward.Folded) onceward.Derived {
 	return func(row onceward.Folded) onceward.Derived {
 		in := &rowNames{row: row}
 		var out onceward.Derived
+		var why []string
 		for _, f := range d.fields {
 			v, err := f.prog.Eval(in)
+			if err != nil {
+				why = append(why, fmt.Sprintf("%s is left out: %v", f.name, err))
+			}
 			if err != nil || v.IsNull() {
 				continue // the row shows what the facts give, if they give anything
 			}
@@ -23,11 +30,15 @@ func (d *deriveSpec) function() func(onceward.Folded) onceward.Derived {
 			in.derived = append(in.derived, tree.Member{Name: f.name, Value: v})
 		}
 		for _, s := range d.states {
-			if holds, err := s.cond.True(in); err == nil && holds {
-				out.Status, out.Why = s.state, s.why
+			holds, err := s.cond.True(in)
+			if err != nil {
+				why = append(why, fmt.Sprintf("%s cannot be told: %v", s.state, err))
+			} else if holds {
+				out.Status, why = s.state, append([]string{s.why}, why...)
 				break
 			}
 		}
+		out.Why = strings.Join(why, "; ")
 		return out
 	}
 }

@@ -1,6 +1,6 @@
 // Package provider reads what senders deliver, as provider files describe it.
 //
-// A provider is data: one YAML file in the language of CATALOGUE.md says how a
+// A provider is data: one YAML file in the language of docs/language.md says how a
 // sender's signature is checked, what makes two deliveries the same event, and
 // what each event says about which entity. The files of the catalogue are
 // embedded; [Catalog] lists them and [Compile] lays the keys of a configured

@@ -56,10 +56,17 @@ func (n *node) words() bool {
 	return true
 }
 
-// canonical appends a node so that two nodes of one meaning give the same bytes
-// and all others different ones. With sorted, the members of maps are; the order
-// of rules has a meaning, since facts of one event arrive in it.
-func (n *node) canonical(dst []byte, sorted bool) []byte {
+// ordered reports whether the order of the map under these keys has a meaning: the
+// facts of one event arrive in that of the rules, and what is derived sees what was
+// derived before it.
+func ordered(path []string) bool {
+	return len(path) == 1 && path[0] == "facts" || len(path) == 3 && path[0] == "kinds" && path[2] == "derive"
+}
+
+// canonical appends the node under these keys so that two nodes of one meaning give
+// the same bytes and all others different ones: members of maps are sorted where
+// their order has no meaning.
+func (n *node) canonical(dst []byte, path ...string) []byte {
 	appendText := func(dst []byte, s string) []byte {
 		dst = strconv.AppendInt(dst, int64(len(s)), 10)
 		dst = append(dst, ':')
@@ -69,17 +76,17 @@ func (n *node) canonical(dst []byte, sorted bool) []byte {
 	case listNode:
 		dst = append(dst, '[')
 		for _, item := range n.items {
-			dst = item.canonical(dst, true)
+			dst = item.canonical(dst, append(slices.Clip(path), "")...)
 		}
 		return append(dst, ']')
 	case mapNode:
 		entries := slices.Clone(n.entries)
-		if sorted {
+		if !ordered(path) {
 			slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key.text, b.key.text) })
 		}
 		dst = append(dst, '{')
 		for _, e := range entries {
-			dst = e.value.canonical(appendText(dst, e.key.text), true)
+			dst = e.value.canonical(appendText(dst, e.key.text), append(slices.Clip(path), e.key.text)...)
 		}
 		return append(dst, '}')
 	}

@@ -16,9 +16,16 @@ type eventSpec struct {
 	mode    *expr.Program
 	was     *wasSpec
 
-	// keyPaths and typePaths are the members that the key and the type depend on.
+	// keyPaths are the members that the key and the scope depend on, typePaths those
+	// of the type.
 	keyPaths  []memberPath
 	typePaths []memberPath
+}
+
+// certain reports whether the key and the scope are what the sender meant: they
+// depend on no doubled member, and on no body that could not be read.
+func (ev *eventSpec) certain(unreadable bool, doubled []string) bool {
+	return !(unreadable && len(ev.keyPaths) > 0) && !touched(ev.keyPaths, doubled)
 }
 
 // wasSpec says where the sender tells former values, and of what.
@@ -75,7 +82,7 @@ func (c *compiler) compileEvent(n *node) {
 	if was := n.get("was"); was != nil {
 		c.compileWas(was)
 	}
-	for _, prog := range ev.key.parts {
+	for _, prog := range append(slices.Clip(ev.key.parts), ev.account, ev.mode) {
 		ev.keyPaths = append(ev.keyPaths, c.memberPaths(prog)...)
 	}
 	ev.typePaths = c.memberPaths(ev.typ)

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/onceward/onceward/provider/internal/expr"
@@ -104,8 +103,6 @@ func (c *compiler) verifyConfig(n *node) verify.Config {
 	return cfg
 }
 
-var paramRead = regexp.MustCompile(`\bparams\.([A-Za-z_][A-Za-z0-9_]*)`)
-
 // verifyParams checks the params in what the verifier compiles itself; other
 // faults are reported there.
 func (c *compiler) verifyParams(n *node) {
@@ -122,9 +119,13 @@ func (c *compiler) verifyParams(n *node) {
 	if signed == nil {
 		return
 	}
+	format := ""
+	if f := n.get("format"); f != nil {
+		format = f.text
+	}
 	for _, text := range append([]*node{signed}, signed.items...) {
-		for _, m := range paramRead.FindAllStringSubmatchIndex(text.text, -1) {
-			c.checkParam(text.placeOf(m[0]), expr.Read{Parts: []string{"params", text.text[m[2]:m[3]]}, Within: "signed"})
+		for _, read := range verify.SignedReads(text.text, format, c.names) {
+			c.checkParam(text.placeOf(read.Offset), read)
 		}
 	}
 }

@@ -20,6 +20,10 @@ var moneyFields = []string{"amount", "captured", "refunded", "fee", "currency", 
 // moneyKinds are the built-in kinds whose money fields are checked.
 var moneyKinds = []string{"payment", "order", "refund", "dispute", "subscription", "invoice", "payout", "checkout"}
 
+// IsReservedField reports whether the row itself uses a name, so that no fact may
+// tell a field of this name.
+func IsReservedField(name string) bool { return slices.Contains(reservedFields, name) }
+
 // reservedFields are names that the row itself uses.
 var reservedFields = []string{"status", "told", "local", "tie", "version", "key", "kind", "source"}
 

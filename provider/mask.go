@@ -99,11 +99,7 @@ func (m *masking) target(target string) string {
 			address += "/" + path
 		}
 	}
-	for _, secret := range m.values {
-		if len(secret) >= shortSecret {
-			address = strings.ReplaceAll(address, secret, Masked)
-		}
-	}
+	address = m.path(address)
 	if !has {
 		return address
 	}
@@ -118,9 +114,50 @@ func (m *masking) target(target string) string {
 		if err != nil {
 			text = value
 		}
-		if slices.Contains(m.query, plain) || m.holds(text) {
+		switch {
+		case m.holds(plain):
+			pairs[i] = Masked
+		case slices.Contains(m.query, plain) || m.holds(text):
 			pairs[i] = name + "=" + Masked
 		}
 	}
 	return address + "?" + strings.Join(pairs, "&")
+}
+
+// path masks the secrets in the segments of an address, also where they are
+// written with escapes.
+func (m *masking) path(address string) string {
+	for _, secret := range m.values {
+		if len(secret) >= shortSecret {
+			address = strings.ReplaceAll(address, secret, Masked)
+		}
+	}
+	start := 0 // of the path
+	if scheme := strings.Index(address, "://"); scheme >= 0 {
+		start = scheme + len("://")
+		if slash := strings.IndexByte(address[start:], '/'); slash >= 0 {
+			start += slash
+		} else {
+			start = len(address)
+		}
+	}
+	segments := strings.Split(address[start:], "/")
+	for i, segment := range segments {
+		if m.holds(unescapedPath(segment)) {
+			segments[i] = Masked
+		}
+	}
+	path := strings.Join(segments, "/")
+	if m.holds(unescapedPath(path)) { // one with a slash in it
+		path = "/" + Masked
+	}
+	return address[:start] + path
+}
+
+// unescapedPath resolves the escapes of a path; what is not escaped rightly stays.
+func unescapedPath(s string) string {
+	if text, err := url.PathUnescape(s); err == nil {
+		return text
+	}
+	return s
 }

@@ -99,8 +99,15 @@ func parseNode(src *source, text []byte, ps *problems) *node {
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
 		return nil
 	}
-	c := converter{src: src, ps: ps}
-	return c.convert(doc.Content[0], 0, false)
+	c := converter{src: src}
+	n := c.convert(doc.Content[0], 0, false)
+	if !src.builtin {
+		src.hideNode(n, "")
+	}
+	for _, f := range c.found {
+		ps.add(f.at, f.format, f.args...)
+	}
+	return n
 }
 
 const quoteHint = `a value that begins with !, *, &, ", [ or {, or that holds ": " or " #", stands in quotes: '…'`
@@ -136,19 +143,30 @@ func addSyntax(src *source, err error, ps *problems) {
 }
 
 type converter struct {
-	src *source
-	ps  *problems
+	src   *source
+	found []finding
+}
+
+// finding is a problem that waits until it is known what of the text is a secret.
+type finding struct {
+	at     place
+	format string
+	args   []any
+}
+
+func (c *converter) add(at place, format string, args ...any) {
+	c.found = append(c.found, finding{at, format, args})
 }
 
 func (c *converter) convert(y *yaml.Node, depth int, flow bool) *node {
 	at := place{c.src, y.Line, y.Column}
 	n := &node{at: at}
 	if depth > maxNodeDepth {
-		c.ps.add(at, "this nests deeper than %d levels", maxNodeDepth)
+		c.add(at, "this nests deeper than %d levels", maxNodeDepth)
 		return n
 	}
 	if what, text := special(y); what != "" {
-		c.ps.add(at, "%s is not read here; in quotes it is a text: '%s'", what, text)
+		c.add(at, "%s is not read here; in quotes it is a text: '%s'", what, text)
 		n.bad = true
 		return n
 	}
@@ -191,7 +209,7 @@ func (c *converter) entries(n *node, y *yaml.Node, depth int, flow bool) {
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key := c.convert(y.Content[i], depth+1, flow)
 		if key.kind != scalarNode {
-			c.ps.add(key.at, "a key is a word, not %s", key.what())
+			c.add(key.at, "a key is a word, not %s", key.what())
 			continue
 		}
 		value := c.convert(y.Content[i+1], depth+1, flow)
@@ -199,7 +217,7 @@ func (c *converter) entries(n *node, y *yaml.Node, depth int, flow bool) {
 			continue // the rest of a value that ended at a comma
 		}
 		if line, twice := first[key.text]; twice {
-			c.ps.add(key.at, "%q stands twice in this map, first in line %d", key.text, line)
+			c.add(key.at, "%q stands twice in this map, first in line %d", key.text, line)
 			continue
 		}
 		first[key.text] = key.at.line
@@ -220,7 +238,7 @@ func (c *converter) scalar(n *node, y *yaml.Node, flow bool) {
 	default:
 		n.empty = y.Tag == "!!null"
 		if flow && strings.Count(n.text, "(") > strings.Count(n.text, ")") {
-			c.ps.add(n.at, "%q ends at a comma; inside [ ] or { } a value that holds a comma stands in quotes: '…'", n.text)
+			c.add(n.at, "%q ends at a comma; inside [ ] or { } a value that holds a comma stands in quotes: '…'", n.text)
 			n.bad = true
 		}
 	}

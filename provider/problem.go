@@ -60,6 +60,7 @@ type source struct {
 	lines   []string
 	builtin bool         // from the catalogue, or the table of kinds: nothing that a user could mend
 	secret  map[int]bool // lines that may hold a secret in plain text
+	words   []string     // of such lines, longest first
 }
 
 func newSource(file string, text []byte, builtin bool) *source {
@@ -67,7 +68,11 @@ func newSource(file string, text []byte, builtin bool) *source {
 	for i, line := range lines {
 		lines[i] = strings.TrimSuffix(line, "\r")
 	}
-	return &source{file: file, lines: lines, builtin: builtin, secret: map[int]bool{}}
+	s := &source{file: file, lines: lines, builtin: builtin, secret: map[int]bool{}}
+	if !builtin { // the catalogue's are no secrets
+		s.findSecrets()
+	}
+	return s
 }
 
 // line returns a line, counted from 1.
@@ -97,7 +102,7 @@ func (p place) problem(message string) Problem {
 
 func (p place) snippet() string {
 	text, ok := p.src.line(p.line)
-	if !ok || p.src.secret[p.line] || strings.TrimSpace(text) == "" || !utf8.ValidString(text) {
+	if !ok || p.src.hidden(p.line, text) || strings.TrimSpace(text) == "" || !utf8.ValidString(text) {
 		return ""
 	}
 	runes := []rune(text)
@@ -131,11 +136,11 @@ type problems struct {
 }
 
 func (ps *problems) add(at place, format string, args ...any) {
-	ps.faults = append(ps.faults, at.problem(fmt.Sprintf(format, args...)))
+	ps.faults = append(ps.faults, at.problem(fmt.Sprintf(format, at.withoutSecrets(args)...)))
 }
 
 func (ps *problems) warn(at place, format string, args ...any) {
-	p := at.problem(fmt.Sprintf(format, args...))
+	p := at.problem(fmt.Sprintf(format, at.withoutSecrets(args)...))
 	if at.src != nil && at.src.builtin {
 		ps.builtin = append(ps.builtin, p)
 		return

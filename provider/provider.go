@@ -138,7 +138,7 @@ func (p *Provider) GenerateSecret(random io.Reader) (Secret, error) {
 func compileAll(name string, root *node, in inputs, ps *problems) *Provider {
 	c := &compiler{
 		ps: ps, root: root, p: &Provider{name: name, letIndex: map[string]int{}},
-		params: map[string]*Param{}, supplied: in.params, paramUsed: map[string]bool{}, secretsIn: len(in.secrets) > 0 || !in.strict || builtinVerify(root),
+		params: map[string]*Param{}, supplied: in.params, paramUsed: map[string]bool{}, paramRead: map[string]bool{}, secretsIn: len(in.secrets) > 0 || !in.strict || builtinVerify(root),
 		lets: map[string]*letSpec{}, kinds: map[string]*kindSpec{}, ruleTimes: map[string][]timeUse{},
 	}
 	c.known(root, "a provider file", rootKeys...)
@@ -310,12 +310,12 @@ func (c *compiler) identify() {
 	text := fmt.Appendf(nil, "onceward language %d\n", languageVersion)
 	for _, key := range []string{"unwrap", "split", "let", "event", "kinds", "facts"} {
 		if value := full.get(key); value != nil {
-			text = value.canonical(text, key != "facts")
+			text = value.canonical(text, key)
 		}
 		text = append(text, 0)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.supplied)) {
-		if p := c.params[name]; c.paramUsed[name] && (p == nil || !p.Secret) {
+		if p := c.params[name]; c.paramRead[name] && (p == nil || !p.Secret) {
 			text = fmt.Appendf(text, "%d:%s%d:%s", len(name), name, len(c.supplied[name]), c.supplied[name])
 		}
 	}

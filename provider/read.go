@@ -28,9 +28,10 @@ type Reading struct {
 
 // Read splits a delivery into its events, identifies each and extracts its facts.
 // It is pure and does not fail: a body that cannot be read is one event under its
-// digest, whose held fact says why. Where members of the body are doubled, all
-// facts are held, and an event whose key depends on one of them is kept under its
-// digest. Unsigned is what Verify found of the same request, else what can be said
+// digest, whose held fact says why, or under its key if headers and the query alone
+// say it. Where members of the body are doubled, all
+// facts are held, and an event whose key or scope depends on one of them is kept
+// under its digest. Unsigned is what Verify found of the same request, else what can be said
 // of all.
 func (p *Provider) Read(r *Request) []Reading {
 	d := p.delivery(r)
@@ -82,9 +83,8 @@ func (e *env) read(reason string) Reading {
 	ev := onceward.Event{}
 	e.identifyType(&ev, &h)
 	e.identifyTime(&ev, &h)
-	e.identifyScope(&ev, &h)
-	certain := reason == "" && !touched(p.event.keyPaths, doubled)
-	e.identifyKey(&ev, certain)
+	scoped := e.identifyScope(&ev, &h)
+	e.identifyKey(&ev, scoped && p.event.certain(reason != "", doubled))
 	sum := e.sum()
 	copy(ev.Digest[:], sum[:])
 	return Reading{ev, e.facts(&ev, &h)}
@@ -148,16 +148,19 @@ func (e *env) identifyTime(ev *onceward.Event, h *held) {
 	ev.Time = t
 }
 
-func (e *env) identifyScope(ev *onceward.Event, h *held) {
-	account, err := e.scopeText(e.d.p.event.account)
-	if err != nil {
-		h.because(fmt.Sprintf("event.scope.account: %v", err), false)
+// identifyScope computes the scope and reports whether it could be: an event of an
+// unknown scope may not claim a key that is another's.
+func (e *env) identifyScope(ev *onceward.Event, h *held) bool {
+	account, accountErr := e.scopeText(e.d.p.event.account)
+	if accountErr != nil {
+		h.because(fmt.Sprintf("event.scope.account: %v", accountErr), false)
 	}
-	mode, err := e.mode(e.d.p.event.mode)
-	if err != nil {
-		h.because(fmt.Sprintf("event.scope.mode: %v", err), false)
+	mode, modeErr := e.mode(e.d.p.event.mode)
+	if modeErr != nil {
+		h.because(fmt.Sprintf("event.scope.mode: %v", modeErr), false)
 	}
 	ev.Scope = onceward.Scope{Account: account, Mode: mode}
+	return accountErr == nil && modeErr == nil
 }
 
 // errNoText says that a list or an object stands where one word is needed.

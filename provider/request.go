@@ -132,7 +132,11 @@ func (p *Provider) Challenge(now time.Time, r *Request) (answer *Answer, is bool
 			return nil, false, nil // it will be rejected as any other delivery
 		}
 	}
-	body, contentType, is, err := p.challenge.Answer(r.Method, d.env(), p.secrets)
+	secrets := p.secrets
+	if d.accepted != nil && d.accepted.Secret >= 0 { // while two are live, the sender expects its own
+		secrets = secrets[d.accepted.Secret : d.accepted.Secret+1]
+	}
+	body, contentType, is, err := p.challenge.Answer(r.Method, d.env(), secrets)
 	if err != nil || !is {
 		return nil, false, err
 	}

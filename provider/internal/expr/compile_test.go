@@ -192,7 +192,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestCatalogue compiles every kind of expression that CATALOGUE.md and its three files use.
+// TestCatalogue compiles every kind of expression that docs/language.md and the catalogue use.
 func TestCatalogue(t *testing.T) {
 	all := expr.NewNames("body", "item", "raw", "headers", "query", "method", "url", "path", "type", "digest", "params", "o", "sale", "sub", "r",
 		"refund_total", "refunds", "dispute", "refunded", "captured", "amount", "status", "from", "charge").WithSign()

@@ -8,14 +8,15 @@ import (
 // ParseForm reads application/x-www-form-urlencoded data as if it were JSON: a[b]=1 is {"a":{"b":"1"}}, and each a[]
 // adds an element to a list. Every value is a text. Of repeated names the first counts, and so does the first where names
 // disagree about what a thing is (a=1 and a[b]=2). A name whose brackets do not fit is one name as it stands. A semicolon
-// separates nothing. A % without two hexadecimal digits, or more than MaxDepth brackets, is a *SyntaxError.
+// separates nothing. A % without two hexadecimal digits, more than MaxDepth brackets, or more than 20,000 values, lists
+// and objects, is a *SyntaxError.
 func ParseForm(data []byte) (Document, error) {
-	root := branch{kind: Object}
+	root, left := branch{kind: Object}, maxFormValues
 	rest, offset := string(data), int64(0)
 	for rest != "" {
 		pair, after, _ := strings.Cut(rest, "&")
 		if pair != "" {
-			if err := root.add(pair, offset); err != nil {
+			if err := root.add(pair, offset, &left); err != nil {
 				return Document{}, err
 			}
 		}
@@ -24,6 +25,9 @@ func ParseForm(data []byte) (Document, error) {
 	}
 	return Document{Root: root.value()}, nil
 }
+
+// maxFormValues bounds the values of a form, the lists and objects they are in included. Each costs more than a node of JSON.
+const maxFormValues = 20_000
 
 // branch is a value of a form under construction: a leaf with its text, or an object or list with what is in it.
 type branch struct {
@@ -34,8 +38,8 @@ type branch struct {
 	index map[string]*branch // of an object
 }
 
-// add puts the pair name=value, which stands at offset, in its place.
-func (b *branch) add(pair string, offset int64) error {
+// add puts the pair name=value, which stands at offset, in its place. Left is how many branches may still be made.
+func (b *branch) add(pair string, offset int64, left *int) error {
 	name, value, _ := strings.Cut(pair, "=")
 	text, ok := unescapeForm(value)
 	if !ok {
@@ -48,7 +52,9 @@ func (b *branch) add(pair string, offset int64) error {
 	if len(parts) > MaxDepth {
 		return &SyntaxError{Offset: offset, Reason: fmt.Sprintf("a name has more than %d brackets", MaxDepth)}
 	}
-	b.put(parts, text)
+	if *left -= b.put(parts, text); *left < 0 {
+		return &SyntaxError{Offset: offset, Reason: fmt.Sprintf("the form holds more than %d values, lists and objects", maxFormValues)}
+	}
 	return nil
 }
 
@@ -76,8 +82,9 @@ func nameParts(name string) []part {
 	return parts
 }
 
-// put makes the branches along parts and the leaf at their end, unless something else stands in the way.
-func (b *branch) put(parts []part, text string) {
+// put makes the branches along parts and the leaf at their end, unless something else stands in the way, and returns how many
+// it made.
+func (b *branch) put(parts []part, text string) (made int) {
 	for i, p := range parts {
 		kind := String
 		if i+1 < len(parts) {
@@ -90,11 +97,13 @@ func (b *branch) put(parts []part, text string) {
 		if p.next || next == nil {
 			next = &branch{kind: kind, text: text}
 			b.attach(p, next)
+			made++
 		} else if next.kind != kind || kind == String {
-			return
+			return made
 		}
 		b = next
 	}
+	return made
 }
 
 // attach adds a member or an element.

@@ -11,6 +11,13 @@ import (
 // MaxDepth is how deep lists and objects may be nested in a body.
 const MaxDepth = 512
 
+// A text may hold bytesPerValue times fewer values than bytes, and minValues in any case: what reads it costs a multiple of
+// its values, and it is read before anybody knows who sent it.
+const (
+	minValues     = 200_000
+	bytesPerValue = 6
+)
+
 // maxDoubled is how many doubled members a Document lists.
 const maxDoubled = 100
 
@@ -36,7 +43,8 @@ func (e *SyntaxError) Error() string {
 
 // Parse reads one JSON text (RFC 8259, strictly). A byte order mark before it is skipped; bytes that are not UTF-8 inside
 // strings do not fail it, they become U+FFFD in the text and stay as they are in Raw; lists and objects nested deeper
-// than MaxDepth do. Any failure is a *SyntaxError. The data is copied.
+// than MaxDepth do, and so do more than 200,000 values and names of members, if they are more than one in 6 bytes. Any
+// failure is a *SyntaxError. The data is copied.
 func Parse(data []byte) (Document, error) {
 	return ParseText(string(data))
 }
@@ -46,7 +54,7 @@ func ParseText(text string) (Document, error) {
 	if int64(len(text)) > math.MaxInt32 {
 		return Document{}, &SyntaxError{Reason: "the text is longer than 2 GiB"}
 	}
-	p := parser{src: text, nodes: make([]node, 0, len(text)/12+8)}
+	p := parser{src: text, nodes: make([]node, 0, len(text)/12+8), most: max(minValues, len(text)/bytesPerValue)}
 	if strings.HasPrefix(text, "\ufeff") {
 		p.pos = len("\ufeff")
 	}
@@ -67,6 +75,7 @@ type parser struct {
 	pos     int
 	depth   int
 	nodes   []node
+	most    int      // nodes
 	doubled []uint32 // name nodes that stood in their object before
 	table   []uint32 // scratch of findDoubled
 }
@@ -99,6 +108,9 @@ func (p *parser) value() *SyntaxError {
 	p.space()
 	if p.pos >= len(p.src) {
 		return p.unexpected("a value")
+	}
+	if len(p.nodes) >= p.most {
+		return p.fail("the text holds too many values for its size")
 	}
 	switch c := p.src[p.pos]; c {
 	case '"':

@@ -1,15 +1,9 @@
 package verify
 
 import (
-	"bytes"
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"io"
-	"net/http"
 	"strings"
 )
 
@@ -63,57 +57,4 @@ func (e encoding) encode(b []byte) string {
 	default:
 		return hex.EncodeToString(b)
 	}
-}
-
-// decodeBody undoes the Content-Encoding of a body. The result is bounded.
-func decodeBody(header http.Header, raw []byte) ([]byte, *Rejected) {
-	var codings []string
-	for _, line := range header.Values("Content-Encoding") {
-		for coding := range strings.SplitSeq(line, ",") {
-			coding = strings.ToLower(trimBlank(coding))
-			if coding != "" && coding != "identity" {
-				codings = append(codings, coding)
-			}
-		}
-	}
-	if len(codings) > maxEncodings {
-		return nil, reject(ReasonEncoding, "the body is encoded more than %d times", maxEncodings)
-	}
-	body := raw
-	for i := len(codings) - 1; i >= 0; i-- {
-		var rej *Rejected
-		if body, rej = undo(codings[i], body); rej != nil {
-			return nil, rej
-		}
-	}
-	return body, nil
-}
-
-func undo(coding string, body []byte) ([]byte, *Rejected) {
-	var reader io.Reader
-	var err error
-	switch coding {
-	case "gzip", "x-gzip":
-		reader, err = gzip.NewReader(bytes.NewReader(body))
-	case "deflate":
-		// The name means zlib; some senders write the bare stream.
-		if reader, err = zlib.NewReader(bytes.NewReader(body)); errors.Is(err, zlib.ErrHeader) {
-			reader, err = flate.NewReader(bytes.NewReader(body)), nil
-		}
-	case "br", "zstd", "compress", "x-compress":
-		return nil, reject(ReasonEncoding, "Content-Encoding %s is not supported; gzip and deflate are", coding)
-	default:
-		return nil, reject(ReasonEncoding, "the Content-Encoding is not known; gzip and deflate are")
-	}
-	if err != nil {
-		return nil, reject(ReasonEncoding, "the body is not what Content-Encoding says")
-	}
-	out, err := io.ReadAll(io.LimitReader(reader, maxDecodedBytes+1))
-	if err != nil {
-		return nil, reject(ReasonEncoding, "the body is not what Content-Encoding says")
-	}
-	if len(out) > maxDecodedBytes {
-		return nil, reject(ReasonEncoding, "the decoded body is longer than %d bytes", maxDecodedBytes)
-	}
-	return out, nil
 }

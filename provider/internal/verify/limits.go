@@ -12,7 +12,10 @@ const (
 	maxPieces = 64
 	// maxSignatures bounds the signatures tried, over all values.
 	maxSignatures = 16
-	// maxDecodedBytes bounds a body after its Content-Encoding is undone.
+	// A body may become decodedFactor times as long when its Content-Encoding is
+	// undone, and minDecodedBytes in any case, but no more than maxDecodedBytes.
+	decodedFactor   = 32
+	minDecodedBytes = 1 << 20
 	maxDecodedBytes = 8 << 20
 	// maxEncodings bounds the codings stacked in a Content-Encoding.
 	maxEncodings = 3

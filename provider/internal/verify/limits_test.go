@@ -179,7 +179,7 @@ func TestOncePerDelivery(t *testing.T) {
 // with a few secrets.
 func TestDecodedBudget(t *testing.T) {
 	v := mustCompile(t, hmacConfig(Config{Signed: []string{"{decoded}"}}))
-	large := make([]byte, maxDecodedBytes)
+	large := make([]byte, minDecodedBytes)
 	r := newRequest(string(encode(t, "gzip", large)), "Content-Encoding", "gzip", "X-Signature", mac("s", string(large)))
 	if got := verdict(t, v, r, "a", "b", "c", "s"); got != "" {
 		t.Error(got)

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -125,14 +126,30 @@ func TestDecodeBody(t *testing.T) {
 }
 
 func TestDecodeBodyIsBounded(t *testing.T) {
-	for _, size := range []int{maxDecodedBytes, maxDecodedBytes + 1} {
-		header := http.Header{"Content-Encoding": {"gzip"}}
-		got, rej := decodeBody(header, encode(t, "gzip", make([]byte, size)))
-		if size <= maxDecodedBytes && (rej != nil || len(got) != size) {
-			t.Errorf("%d bytes: %v", size, rej)
+	for _, tt := range []struct{ incompressible, zeros, limit int }{
+		{0, minDecodedBytes, minDecodedBytes},
+		{0, minDecodedBytes + 1, minDecodedBytes},
+		{100 << 10, 2 << 20, 3 << 20}, // 32 times the 100 KiB and what the zeros take
+		{100 << 10, 4 << 20, 3 << 20},
+		{512 << 10, maxDecodedBytes - 512<<10, maxDecodedBytes},
+		{512 << 10, maxDecodedBytes - 512<<10 + 1, maxDecodedBytes},
+	} {
+		body := make([]byte, tt.incompressible+tt.zeros)
+		random := rand.New(rand.NewPCG(1, 2))
+		for i := range tt.incompressible {
+			body[i] = byte(random.Uint32())
 		}
-		if size > maxDecodedBytes && (rej == nil || rej.Reason != ReasonEncoding) {
-			t.Errorf("%d bytes: %v, want a rejection", size, rej)
+		raw := encode(t, "gzip", body)
+		if limit := DecodedLimit(len(raw)); limit < tt.limit || limit > tt.limit+tt.limit/8 {
+			t.Errorf("%d bytes may become %d, want about %d", len(raw), limit, tt.limit)
+		}
+		got, rej := decodeBody(http.Header{"Content-Encoding": {"gzip"}}, raw)
+		fits := len(body) <= tt.limit
+		if fits && (rej != nil || len(got) != len(body)) {
+			t.Errorf("%d bytes of %d: %v", len(body), len(raw), rej)
+		}
+		if !fits && (rej == nil || rej.Reason != ReasonEncoding) {
+			t.Errorf("%d bytes of %d: %v, want a rejection", len(body), len(raw), rej)
 		}
 	}
 }

@@ -113,6 +113,32 @@ func parseHole(text string, sc scope) (part, []fault) {
 	return part{kind: partExpr, prog: prog, raw: prog.Refers("raw")}, nil
 }
 
+// SignedReads returns the places where the holes of a `signed` read names, offsets
+// counted in it. What is no expression, or none that compiles, reads nothing.
+func SignedReads(text, format string, names expr.Names) []expr.Read {
+	var reads []expr.Read
+	for at := 0; at < len(text); {
+		open := strings.IndexByte(text[at:], '{')
+		if open < 0 {
+			break
+		}
+		at += open
+		length := holeLength(text[at:])
+		if length < 0 {
+			break
+		}
+		hole := text[at+1 : at+length-1]
+		if prog, err := expr.Compile(hole, names); err == nil && !strings.Contains(format, "{"+strings.TrimSpace(hole)+"}") {
+			for _, read := range prog.Reads() {
+				read.Offset += at + 1
+				reads = append(reads, read)
+			}
+		}
+		at += length
+	}
+	return reads
+}
+
 // expressionProblems lists the faults of an expression, which may be joined.
 func expressionProblems(err error) []fault {
 	var joined interface{ Unwrap() []error }
