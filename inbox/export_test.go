@@ -16,6 +16,9 @@ func (m *idMaker) Next() int64 { return m.next() }
 // NewAddresses is for the test of addresses.
 func NewAddresses(public string, cfg Config) addresses { return addresses{public, cfg.TrustedProxies} }
 
+// Untold is for the test of what is told again.
+var Untold = untold
+
 var (
 	AddressClient = addresses.client
 	AddressURL    = addresses.url

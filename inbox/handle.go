@@ -37,7 +37,12 @@ type handler struct {
 // runs it. The pattern is the durable name of the handler: jobs of an earlier
 // process find it again. Where several share a pattern, write #name behind it.
 // Like http.Handle, Handle panics if the pattern cannot be read or is registered
-// already. Register before deliveries come in: what came earlier makes no jobs.
+// already.
+//
+// Register before deliveries come in, and in every process that takes deliveries,
+// whether or not it calls Run: a job is made in the commit of the change, by the
+// process that commits it, for the handlers which that process has registered. What
+// a process without the handler commits makes no job for it, then or later.
 func (in *Inbox) Handle(pattern string, fn HandlerFunc) {
 	h, err := onceward.ParseHandler(pattern)
 	switch {

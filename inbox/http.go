@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime/debug"
 	"time"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/inbox/internal/panics"
 	"github.com/onceward/onceward/provider"
 )
 
@@ -50,7 +50,8 @@ func (in *Inbox) serve(w http.ResponseWriter, r *http.Request, s *source) {
 		case p == http.ErrAbortHandler:
 			panic(p)
 		default:
-			in.log.Error("a delivery made the inbox panic", "source", s.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			thrown := panics.New(p)
+			in.log.Error("a delivery made the inbox panic", "source", s.name, "panic", thrown, "stack", thrown.Stack())
 			in.observer.Delivered(s.name, onceward.Undecided)
 			refuse(w, http.StatusInternalServerError, textOurs)
 		}
@@ -223,7 +224,7 @@ func (d *delivery) unreadable(w http.ResponseWriter, err error) {
 
 // fail answers what is our fault, and says in the log what it was.
 func (d *delivery) fail(w http.ResponseWriter, err error) {
-	log := d.in.log.With("source", d.source.name, "error", err)
+	log := d.in.log.With("source", d.source.name, "error", err).With(stackOf(err)...)
 	switch {
 	case errors.Is(err, context.Canceled) && d.http.Context().Err() != nil:
 		log.Debug("a sender went away before its answer")

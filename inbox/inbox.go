@@ -12,6 +12,7 @@ import (
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/inbox/internal/committer"
+	"github.com/onceward/onceward/inbox/internal/panics"
 	"github.com/onceward/onceward/provider"
 )
 
@@ -69,7 +70,7 @@ func New(store onceward.Store, cfg Config) (*Inbox, error) {
 		}
 	}
 	in := &Inbox{
-		cfg: cfg, store: store, log: cfg.Logger, observer: cfg.Observer,
+		cfg: cfg, store: store, log: cfg.Logger, observer: guarded{cfg.Observer, cfg.Logger},
 		sources: sources, paths: make(map[string]*source, len(sources)),
 		addresses: addresses{cfg.PublicURL, cfg.TrustedProxies},
 		ids:       newIDMaker(cfg.Now, node), chance: chance, wake: make(chan struct{}, 1),
@@ -111,7 +112,7 @@ func (in *Inbox) start() {
 func (in *Inbox) committed(events int, took time.Duration, err error) {
 	in.observer.Committed(events, took)
 	if err != nil {
-		in.log.Error("a commit failed", "events", events, "took", took, "error", err)
+		in.log.Error("a commit failed", append([]any{"events", events, "took", took, "error", err}, stackOf(err)...)...)
 		return
 	}
 	if len(in.handlers.all()) > 0 {
@@ -119,10 +120,21 @@ func (in *Inbox) committed(events int, took time.Duration, err error) {
 	}
 }
 
+// stackOf returns what a log line adds of an error that was a panic.
+func stackOf(err error) []any {
+	var thrown *panics.Error
+	if !errors.As(err, &thrown) {
+		return nil
+	}
+	return []any{"stack", thrown.Stack()}
+}
+
 // Close takes no more deliveries, commits those that were taken in, answers every
 // sender that waits, and ends what runs in the background. When ctx ends first it
-// answers the rest with 503 and returns the context's error. Stop the HTTP server
-// first, and end Run by its context.
+// cancels the commits in flight, answers those that wait for one to come with 503,
+// and returns the context's error; the senders whose events are in a commit in
+// flight are answered when the store returns from it, or when Config.AckTimeout is
+// over. Stop the HTTP server first, and end Run by its context.
 func (in *Inbox) Close(ctx context.Context) error {
 	in.stopUpkeep()
 	err := in.committer.Close(ctx)
@@ -144,7 +156,7 @@ func (in *Inbox) Ready(ctx context.Context) error {
 	if err := in.store.Ping(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("the store takes no commit: %w", err))
 	} else if in.committer.Refusing() {
-		errs = append(errs, errors.New("the last commit failed; the next delivery tries again"))
+		errs = append(errs, errors.New("a commit failed a moment ago; deliveries are taken in again after half a second"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.sources)) {
 		if why := in.sources[name].behind(); why != "" {

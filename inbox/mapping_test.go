@@ -233,3 +233,39 @@ func TestADerivationThatPanicsIsOneEventsFault(t *testing.T) {
 		}
 	}
 }
+
+// TestAMappingInGoMayNotWriteWhatIsTheRowsOwn holds facts that tell a field of a
+// name that the row uses, or fields of the application's.
+func TestAMappingInGoMayNotWriteWhatIsTheRowsOwn(t *testing.T) {
+	part := func(name string) []onceward.Part { return []onceward.Part{{Field: name, Value: onceward.Int(1)}} }
+	facts := map[string]onceward.Fact{
+		"fine":   {Fields: part("weight"), Was: part(onceward.StatusPart)},
+		"status": {Fields: part("status")}, "told": {Fields: part("told")}, "local": {Fields: part("local")},
+		"tie": {Fields: part("tie")}, "version": {Fields: part("version")}, "no name": {Fields: part("")},
+		"a former local": {Was: part("local")}, "an own field": {Local: part("user")},
+		"held with one": {Held: "not yet", Local: part("user")},
+	}
+	s := mapped(t)
+	s.Map = func(r *provider.Request) ([]provider.Reading, error) {
+		f := facts[string(r.Body)]
+		f.Rule, f.Kind, f.Key, f.Status = "go", "parcel", "p1", "sent"
+		return []provider.Reading{{Event: onceward.Event{Key: string(r.Body)}, Facts: []onceward.Fact{f}}}, nil
+	}
+	w := newWorld(t, func(cfg *inbox.Config) { cfg.Development = true; cfg.Sources["post"] = s })
+	for name, want := range map[string]string{
+		"status": `"status", which the row uses`, "told": `"told", which`, "local": `"local", which`, "tie": `"tie", which`,
+		"version": `"version", which`, "no name": `"", which`, "a former local": `was: no field can be called "local"`,
+		"an own field": "local: ", "held with one": "not yet",
+	} {
+		a := w.ok("post", name)
+		if len(a.Facts) != 1 || a.Facts[0].Verdict != "held" || !strings.Contains(a.Facts[0].Held, want) {
+			t.Errorf("%s: %+v, want it held: %s", name, a.Facts, want)
+		}
+	}
+	if a := w.ok("post", "fine"); a.Facts[0].Verdict != "applied" {
+		t.Errorf("what is fine: %+v", a.Facts)
+	}
+	if row := w.row("post", "parcel", "p1"); row.Status != "sent" || string(row.Data) != `{"weight":1}` {
+		t.Errorf("the row is %s %s", row.Status, row.Data)
+	}
+}

@@ -97,7 +97,7 @@ func (in *Inbox) Put(ctx context.Context, reg Registration) (Registered, error) 
 		err = results[0].Err
 	}
 	if err != nil {
-		return Registered{}, fmt.Errorf("register %s: %w", reg.Ref, err)
+		return Registered{}, fmt.Errorf("register a row of %s %s: %w", reg.Ref.Source, reg.Ref.Kind, err)
 	}
 	r := results[0]
 	out := Registered{Ref: reg.Ref, Event: r.StoredID, Outcome: r.Outcome}

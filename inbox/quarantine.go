@@ -43,7 +43,7 @@ func newQuarantine(store onceward.Inbox, limits onceward.QuarantineLimits, log *
 
 // add hands over a rejection and never waits.
 func (q *quarantine) add(r onceward.Rejection) {
-	size := int64(len(r.Delivery.Body))
+	size := footprint(&r.Delivery) + int64(len(r.Reason))
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || len(q.waiting) >= mostRejections || q.bytes+size > mostRejectionBytes && len(q.waiting) > 0 {

@@ -13,7 +13,7 @@ import (
 func (in *Inbox) Entity(ctx context.Context, ref onceward.Ref) (*onceward.Entity, error) {
 	e, err := in.store.Entity(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", ref, err)
+		return nil, fmt.Errorf("read a row of %s %s: %w", ref.Source, ref.Kind, err)
 	}
 	return e, nil
 }
@@ -44,7 +44,7 @@ func (in *Inbox) Find(ctx context.Context, source, kind, key string) (*onceward.
 	rows, err := in.store.Entities(ctx, onceward.EntityQuery{Source: source, Kind: kind, Key: key, Limit: most})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("find %s %s: %w", kind, key, err)
+		return nil, fmt.Errorf("find a row of kind %s: %w", kind, err)
 	case len(rows) == 0:
 		return nil, fmt.Errorf("find %s %s: %w", kind, key, onceward.ErrNotFound)
 	case len(rows) == 1:
@@ -67,7 +67,7 @@ func (in *Inbox) Entities(ctx context.Context, q onceward.EntityQuery) ([]oncewa
 func (in *Inbox) History(ctx context.Context, ref onceward.Ref) ([]onceward.StoredFact, error) {
 	facts, err := in.store.History(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("read the history of %s: %w", ref, err)
+		return nil, fmt.Errorf("read the history of a row of %s %s: %w", ref.Source, ref.Kind, err)
 	}
 	return facts, nil
 }
@@ -81,7 +81,7 @@ func (in *Inbox) Why(e *onceward.Entity) (string, error) {
 	}
 	row, err := onceward.DecodeRow(e.Status, e.Told, e.Version, e.Revision, e.Data, e.State)
 	if err != nil {
-		return "", fmt.Errorf("explain %s: %w", e.Ref, err)
+		return "", fmt.Errorf("explain a row of %s %s: %w", e.Source, e.Kind, err)
 	}
 	row.Explain(kind)
 	return row.Why, nil

@@ -41,7 +41,7 @@ func (in *Inbox) submit(ctx context.Context, arrivals []*onceward.Arrival) ([]co
 
 // footprint is about what a delivery takes in memory while it waits.
 func footprint(d *onceward.Delivery) int64 {
-	size := len(d.Body)
+	size := len(d.Body) + len(d.Target)
 	for name, values := range d.Header {
 		size += len(name)
 		for _, v := range values {

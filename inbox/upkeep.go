@@ -1,13 +1,14 @@
 package inbox
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/inbox/internal/committer"
 	"github.com/onceward/onceward/provider"
 )
 
@@ -61,25 +62,43 @@ func (in *Inbox) takeUp(ctx context.Context, s *source) (taken int, err error) {
 			return taken, err
 		}
 		after = ids[len(ids)-1]
-		var arrivals []*onceward.Arrival
-		var size int64
-		for _, id := range ids {
-			a, err := in.retaken(ctx, s, id)
-			switch {
-			case err == nil:
-				arrivals, size = append(arrivals, a), size+int64(len(a.Event.Delivery.Body))
-			case isLater(err):
-				return taken, err
-			default:
-				in.log.Error("held facts cannot be taken up", "source", s.name, "event", id, "error", err)
-			}
-		}
-		n, err := in.submitRetaken(ctx, s, arrivals, size)
+		n, err := in.takeUpAll(ctx, s, ids)
 		taken += n
 		if err != nil {
 			return taken, err
 		}
 	}
+}
+
+// takeUpAll takes up the events of one page, in submissions that fit in a batch.
+func (in *Inbox) takeUpAll(ctx context.Context, s *source, ids []int64) (taken int, err error) {
+	var arrivals []*onceward.Arrival
+	var size int64
+	submit := func() error {
+		n, err := in.submitRetaken(ctx, s, arrivals, size)
+		taken += n
+		arrivals, size = nil, 0
+		return err
+	}
+	for _, id := range ids {
+		a, err := in.retaken(ctx, s, id)
+		switch {
+		case err == nil:
+		case isLater(err):
+			return taken, err
+		default:
+			in.log.Error("held facts cannot be taken up", "source", s.name, "event", id, "error", err)
+			continue
+		}
+		one := footprint(a.Event.Delivery)
+		if len(arrivals) > 0 && size+one > in.cfg.BatchBytes {
+			if err := submit(); err != nil {
+				return taken, err
+			}
+		}
+		arrivals, size = append(arrivals, a), size+one
+	}
+	return taken, submit()
 }
 
 func (in *Inbox) submitRetaken(ctx context.Context, s *source, arrivals []*onceward.Arrival, size int64) (taken int, err error) {
@@ -115,42 +134,87 @@ func (in *Inbox) retaken(ctx context.Context, s *source, id int64) (*onceward.Ar
 	if err != nil {
 		return nil, err
 	}
-	facts := slices.DeleteFunc(in.readStored(s, &stored.Event).Facts, func(f onceward.Fact) bool {
-		return slices.ContainsFunc(told, func(t onceward.StoredFact) bool {
-			return t.Verdict != onceward.Held && t.Rule == f.Rule && t.Kind == f.Kind && t.Key == f.Key
-		})
-	})
+	facts := untold(in.readStored(s, &stored.Event).Facts, told)
 	return &onceward.Arrival{Event: &stored.Event, Facts: facts, Mapping: s.mapping, Retake: id}, nil
+}
+
+// untold returns the facts that are not among those told: each told one that is not
+// held stands for one that says the same, and for no other. So nothing that was
+// held is lost, whatever other facts the event told about the same row.
+func untold(facts []onceward.Fact, told []onceward.StoredFact) []onceward.Fact {
+	told = slices.DeleteFunc(slices.Clone(told), func(t onceward.StoredFact) bool { return t.Verdict == onceward.Held })
+	return slices.DeleteFunc(facts, func(f onceward.Fact) bool {
+		f.Key = onceward.CleanText(f.Key) // as it is stored
+		i := slices.IndexFunc(told, func(t onceward.StoredFact) bool {
+			return onceward.SameFacts([]onceward.Fact{f}, []onceward.Fact{t.Fact})
+		})
+		if i >= 0 {
+			told = slices.Delete(told, i, i+1)
+		}
+		return i >= 0
+	})
 }
 
 // readStored reads a kept event with today's rules.
 func (in *Inbox) readStored(s *source, e *onceward.Event) provider.Reading {
-	if e.Origin == onceward.Registered {
-		return provider.Reading{Event: *e, Facts: s.readRegistration(e)}
-	}
-	readings := s.read(&provider.Request{
-		Method: e.Delivery.Method, URL: in.addresses.stored(e.Delivery), Header: e.Delivery.Header, Body: e.Delivery.Body,
-	})
+	var once readOnce
+	return once.read(in, s, e)
+}
+
+func (in *Inbox) readDelivery(s *source, d *onceward.Delivery) []provider.Reading {
+	return s.read(&provider.Request{Method: d.Method, URL: in.addresses.stored(d), Header: d.Header, Body: d.Body})
+}
+
+// pick returns the reading of an event of a delivery.
+func pick(readings []provider.Reading, e *onceward.Event) provider.Reading {
 	if e.Item >= len(readings) {
 		return provider.Reading{Event: *e, Facts: []onceward.Fact{{Held: fmt.Sprintf("the delivery has no event %d any more; it holds %d", e.Item+1, len(readings))}}}
 	}
 	return readings[e.Item]
 }
 
-// resolve compares an event with the stored one of the same key and other bytes:
-// both are read with today's rules, and from what is kept of them.
-func (in *Inbox) resolve(ctx context.Context, a *onceward.Arrival) (onceward.Resolution, error) {
-	s := in.sources[a.Event.Source]
-	stored, err := in.store.Event(ctx, a.StoredID)
-	if err != nil {
-		return onceward.Unresolved, err
+// resolve compares the events of one delivery with the stored ones of the same key
+// and other bytes: both are read with today's rules, and from what is kept of them.
+// A delivery is read once, whatever number of events it holds; so is a stored one
+// whose events come one after the other.
+func (in *Inbox) resolve(ctx context.Context, arrivals []*onceward.Arrival) []committer.Comparison {
+	s := in.sources[arrivals[0].Event.Source]
+	all := make([]committer.Comparison, len(arrivals))
+	var mine, theirs readOnce
+	for i, a := range arrivals {
+		stored, err := in.store.Event(ctx, a.StoredID)
+		if err != nil {
+			all[i].Err = err
+			continue
+		}
+		m, t := mine.read(in, s, a.Event), theirs.read(in, s, &stored.Event)
+		all[i].Resolution = onceward.ResolvedConflict
+		if m.Event.Type == t.Event.Type && onceward.SameFacts(m.Facts, t.Facts) {
+			all[i].Resolution = onceward.ResolvedDuplicate
+		}
 	}
-	if stored.Delivery == nil {
-		return onceward.Unresolved, errors.New("its body is not kept")
+	return all
+}
+
+// readOnce reads the events of a delivery that are asked for one after the other.
+// The zero value has read nothing.
+type readOnce struct {
+	delivery *onceward.Delivery
+	readings []provider.Reading
+}
+
+func (r *readOnce) read(in *Inbox, s *source, e *onceward.Event) provider.Reading {
+	if e.Origin == onceward.Registered {
+		return provider.Reading{Event: *e, Facts: s.readRegistration(e)}
 	}
-	mine, theirs := in.readStored(s, a.Event), in.readStored(s, &stored.Event)
-	if mine.Event.Type == theirs.Event.Type && onceward.SameFacts(mine.Facts, theirs.Facts) {
-		return onceward.ResolvedDuplicate, nil
+	if r.delivery == nil || !sameRequest(r.delivery, e.Delivery) {
+		r.delivery, r.readings = e.Delivery, in.readDelivery(s, e.Delivery)
 	}
-	return onceward.ResolvedConflict, nil
+	return pick(r.readings, e)
+}
+
+// sameRequest reports whether two deliveries are read alike.
+func sameRequest(a, b *onceward.Delivery) bool {
+	return a == b || a.Method == b.Method && a.Target == b.Target &&
+		maps.EqualFunc(a.Header, b.Header, slices.Equal) && bytes.Equal(a.Body, b.Body)
 }

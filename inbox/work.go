@@ -5,18 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/inbox/internal/panics"
 )
 
 const (
 	// leaseMargin is what a lease outlasts the attempt's own time limit by, for
 	// settling it.
 	leaseMargin = 15 * time.Second
+	// settleMargin is what must be left of a lease, beyond the time limit, for an
+	// attempt to begin: else the job is given back instead.
+	settleMargin = 5 * time.Second
+	// lastSettle bounds a settlement when Run's grace is over.
+	lastSettle = time.Second
 	// quiet is the least pause between two looks for jobs that found none.
 	quiet = 20 * time.Millisecond
 	// longestRetryAfter clamps what a handler may ask for.
@@ -34,28 +39,28 @@ var errStopped = errors.New("the worker is shutting down")
 // Run does the jobs of the registered handlers until ctx ends: those that this
 // process makes, at once, and those that others left. Then it takes no more, waits
 // for the work under way for up to JobConfig.Grace, cancels what is left, waits for
-// it to return, and returns nil. Without Run jobs wait in the store. Several
+// it to return, settles what is done, which takes a second or two at most if the
+// store is down, and returns nil. Jobs that were claimed and not begun are given
+// back, which counts as an attempt of theirs. Without Run jobs wait in the store. Several
 // processes, and several calls, share the work.
 func (in *Inbox) Run(ctx context.Context) error {
-	w := &workers{in: in, free: make(chan struct{}, in.cfg.Jobs.Workers), done: make(chan onceward.Settlement)}
+	graceOver, endGrace := context.WithCancel(context.Background())
+	defer endGrace()
+	w := &workers{
+		in: in, graceOver: graceOver, free: make(chan struct{}, in.cfg.Jobs.Workers),
+		done: make(chan ended, in.cfg.Jobs.Workers), // so that no worker waits for the store
+	}
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var settling sync.WaitGroup
 	settling.Go(w.settleAll)
 	w.claimUntil(ctx, work)
-	grace := time.NewTimer(in.cfg.Jobs.Grace)
-	defer grace.Stop()
-	ended := make(chan struct{})
-	go func() {
-		w.running.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-grace.C:
+	grace := time.AfterFunc(in.cfg.Jobs.Grace, func() {
 		stop(errStopped)
-		<-ended
-	}
+		endGrace()
+	})
+	defer grace.Stop()
+	w.running.Wait()
 	close(w.done)
 	settling.Wait()
 	return nil
@@ -83,7 +88,15 @@ type workers struct {
 	in      *Inbox
 	free    chan struct{} // holds one token for each worker that is busy
 	running sync.WaitGroup
-	done    chan onceward.Settlement
+	done    chan ended
+
+	graceOver context.Context // ends when Run has to
+}
+
+// ended is a try that is to be settled.
+type ended struct {
+	onceward.Settlement
+	late bool // it went on for longer than its lease
 }
 
 // claimUntil claims jobs as workers become free, until ctx ends. Handlers get
@@ -169,60 +182,91 @@ func byLane(jobs []onceward.Job) [][]onceward.Job {
 	return lanes
 }
 
-// runLane does the jobs of one lane. Those that are not begun when ctx ends are
-// given back.
+// runLane does the jobs of one lane. They share one lease: those for which too
+// little of it is left, and those that are not begun when ctx ends, are given back.
 func (w *workers) runLane(ctx, work context.Context, lane []onceward.Job) {
+	in := w.in
 	for _, j := range lane {
-		if ctx.Err() != nil {
-			w.done <- onceward.Settlement{Handler: j.Handler, Lane: j.Lane, Version: j.Version, Token: j.Token, Due: w.in.cfg.Now(), Error: j.LastError}
+		now := in.cfg.Now()
+		if ctx.Err() != nil || now.Add(in.cfg.Jobs.Timeout+settleMargin).After(j.Due) {
+			back := onceward.Settlement{Handler: j.Handler, Lane: j.Lane, Version: j.Version, Token: j.Token, Due: now, Error: j.LastError}
+			w.done <- ended{Settlement: back}
 			continue
 		}
-		w.done <- w.in.attempt(work, j)
+		s := in.attempt(work, j)
+		w.done <- ended{s, in.cfg.Now().After(j.Due)}
 	}
 }
 
 // settleAll settles what is done, as many at once as there are, until the channel
 // is closed.
 func (w *workers) settleAll() {
-	for s := range w.done {
-		batch := []onceward.Settlement{s}
+	for e := range w.done {
+		batch, late := []onceward.Settlement{e.Settlement}, e.late
 		for more := true; more; {
 			select {
-			case s, ok := <-w.done:
+			case e, ok := <-w.done:
 				if more = ok; ok {
-					batch = append(batch, s)
+					batch, late = append(batch, e.Settlement), late || e.late
 				}
 			default:
 				more = false
 			}
 		}
-		w.settle(batch)
+		w.settle(batch, late)
 	}
 }
 
 // settle writes settlements, and tries again while the store is down. If that
 // fails for good, the leases expire and the jobs are tried again: work is done at
-// least once.
-func (w *workers) settle(batch []onceward.Settlement) {
+// least once. late says that one of them outlived its lease.
+func (w *workers) settle(batch []onceward.Settlement, late bool) {
 	in := w.in
+	unknown := false // an earlier try may have settled them
 	for try := 1; ; try++ {
-		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
-		err := in.store.Settle(ctx, batch, in.cfg.Now())
-		cancel()
+		err := w.trySettle(batch)
 		switch {
 		case err == nil:
 			in.wakeWorkers() // a settled head lets the next of its lane go
 			return
 		case errors.Is(err, onceward.ErrStaleToken):
-			in.log.Warn("an attempt took longer than its lease and may have been made twice; raise JobConfig.Timeout", "error", err)
+			in.wakeWorkers()
+			switch {
+			case unknown:
+			case late:
+				in.log.Warn("an attempt outlived its time limit and its lease, and may have been made twice; let the handler end with its context, or raise JobConfig.Timeout", "error", err)
+			default:
+				in.log.Warn("an attempt was settled after its lease and may have been made twice", "error", err)
+			}
 			return
-		case try == settleTries:
+		case try == settleTries || w.graceOver.Err() != nil:
 			in.log.Error("attempts cannot be settled; their jobs will be tried again", "jobs", len(batch), "error", err)
 			return
 		}
+		unknown = unknown || errors.Is(err, onceward.ErrUnknownOutcome)
 		pause := time.NewTimer(in.chance.upTo(time.Second << try))
-		<-pause.C
+		select {
+		case <-pause.C:
+		case <-w.graceOver.Done(): // one last try
+			pause.Stop()
+		}
 	}
+}
+
+// trySettle asks the store once. When the grace is over that ends soon.
+func (w *workers) trySettle(batch []onceward.Settlement) error {
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	defer context.AfterFunc(w.graceOver, func() {
+		last := time.NewTimer(lastSettle)
+		defer last.Stop()
+		select {
+		case <-last.C:
+			cancel()
+		case <-ctx.Done():
+		}
+	})()
+	return w.in.store.Settle(ctx, batch, w.in.cfg.Now())
 }
 
 // claim leases jobs of the registered handlers.
@@ -282,7 +326,9 @@ func (in *Inbox) call(ctx context.Context, j onceward.Job) (err error) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack())
+			thrown := panics.New(p)
+			in.log.Error("a handler panicked", "handler", j.Handler, "panic", thrown, "stack", thrown.Stack())
+			err = fmt.Errorf("the handler: %w", thrown)
 		}
 	}()
 	return run(ctx, j.Change)

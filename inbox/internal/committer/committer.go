@@ -3,18 +3,21 @@
 //
 // While one batch commits, arrivals gather in a bounded queue; the next batch
 // takes what is there. An arrival whose claim and digest already wait in the
-// queue joins the one that is there, as a repeat of it, and takes no room. Whoever
+// queue joins the one that is there, as a repeat of it, and takes no room: of many
+// repeats the first mostRepeats are noted. Whoever
 // submits waits until the batch that holds its arrivals has been committed, and
 // is told of success only then. A submitter that stops waiting cancels nothing.
 //
 // A batch that the store refuses because of one of its rows is halved until that
-// row stands alone. When the store is down, submissions are refused at once for a
+// row stands alone. One that is not committed in time makes the next ones smaller,
+// until they are; then they grow again. When the store is down, submissions are refused at once for a
 // moment; then one batch probes, and all goes on when it succeeds.
 package committer
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +35,11 @@ var (
 )
 
 // RefusedError says that the store refused one arrival that stood alone in its
-// batch, for a reason that trying again will not mend.
+// batch, for a reason that trying again will not mend. Its sender is answered 500
+// and nothing of it is kept, so an operator sees it in three places: in the log, as
+// a commit of one event that failed and a delivery that was answered 500, both with
+// the store's error; in the metrics, as an event whose outcome is undecided; and at
+// the sender, which lists the deliveries that it gave up.
 type RefusedError struct{ Err error }
 
 // Error implements error.
@@ -68,12 +75,25 @@ type Config struct {
 	Now func() time.Time
 	// Handlers returns the handlers that jobs are made for.
 	Handlers func() []onceward.Handler
-	// Resolve compares an arrival whose outcome is Differs with the stored event.
-	Resolve func(ctx context.Context, a *onceward.Arrival) (onceward.Resolution, error)
+	// Resolve compares arrivals of one delivery whose outcome is Differs with the
+	// stored events, and returns one Comparison for each.
+	Resolve func(ctx context.Context, arrivals []*onceward.Arrival) []Comparison
 	// Committed is told of each commit: the events it held, how long it took and
-	// how it failed, if it did.
+	// how it failed, if it did. What it panics with is dropped.
 	Committed func(events int, took time.Duration, err error)
 }
+
+// Comparison is what became of comparing one arrival with the stored event: a
+// Resolution, or why there is none.
+type Comparison struct {
+	Resolution onceward.Resolution
+	Err        error
+}
+
+// mostRepeats bounds how many repeats of an arrival that waits are noted with it.
+// Those beyond are answered like any other and leave no trace of their own: a fast
+// replay must not grow memory.
+const mostRepeats = 64
 
 // Committer gathers arrivals into batches. Its methods are safe for concurrent
 // use.
@@ -91,6 +111,9 @@ type Committer struct {
 	queue     []*entry            // waiting for a batch, in order of arrival
 	waiting   map[identity]*entry // those of queue that others may join
 	differing []*entry            // waiting for a resolution
+	resolved  []*entry            // waiting for a batch with it, before those of queue
+	most      int                 // how many events a batch may hold by now
+	inTime    int                 // batches of that many since most was changed
 	events    int                 // submitted and not settled
 	bytes     int64
 	closed    bool
@@ -119,7 +142,8 @@ type entry struct {
 	arrival *onceward.Arrival
 	id      identity
 	size    int64
-	group   int // at the first entry of a submission: how many belong together
+	weight  int64 // what it adds to a batch: size, and the delivery's where a part begins
+	group   int   // at the first entry of a part: how many belong together
 	err     error
 	done    chan struct{}
 }
@@ -128,7 +152,7 @@ type entry struct {
 func New(cfg Config) *Committer {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Committer{
-		cfg: cfg, ctx: ctx, cancel: cancel,
+		cfg: cfg, ctx: ctx, cancel: cancel, most: cfg.BatchEvents,
 		stopped: make(chan struct{}), waiting: make(map[identity]*entry),
 	}
 	c.work.L, c.pending.L = &c.mu, &c.mu
@@ -218,15 +242,13 @@ func (c *Committer) enter(arrivals []*onceward.Arrival, size int64) ([]place, er
 	first := len(c.queue)
 	for i, a := range arrivals {
 		if e := c.waiting[ids[i]]; e != nil && a.Retake == 0 {
-			d := a.Event.Delivery
-			e.arrival.Repeats = append(e.arrival.Repeats, onceward.Repeat{At: d.At, Remote: d.Remote})
-			e.arrival.Repeats = append(e.arrival.Repeats, a.Repeats...)
+			e.noteRepeat(a)
 			places[i] = place{e, true}
 			continue
 		}
 		e := &entry{arrival: a, id: ids[i], done: make(chan struct{})}
 		if len(c.queue) == first {
-			e.size = size
+			e.size, e.weight = size, size
 		}
 		c.queue = append(c.queue, e)
 		if a.Retake == 0 {
@@ -241,6 +263,14 @@ func (c *Committer) enter(arrivals []*onceward.Arrival, size int64) ([]place, er
 		c.work.Signal()
 	}
 	return places, nil
+}
+
+// noteRepeat notes that an equal arrival has joined.
+func (e *entry) noteRepeat(a *onceward.Arrival) {
+	d := a.Event.Delivery
+	repeats := append(e.arrival.Repeats, onceward.Repeat{At: d.At, Remote: d.Remote})
+	repeats = append(repeats, a.Repeats...)
+	e.arrival.Repeats = repeats[:min(len(repeats), max(mostRepeats, len(e.arrival.Repeats)))]
 }
 
 // hasRoom reports whether the queue takes the arrivals. Those that will join one
@@ -267,11 +297,13 @@ func (c *Committer) Depth() (events int, bytes int64) {
 	return c.events, c.bytes
 }
 
-// Refusing reports whether the last batch failed and none has succeeded since.
+// Refusing reports whether submissions are refused, for a batch failed a moment
+// ago. When that moment is over the next submission is taken in, as a probe, so
+// that readiness comes back without one.
 func (c *Committer) Refusing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.gate != open
+	return c.gate == shut
 }
 
 // Close takes nothing more, commits what has been taken in and answers every
@@ -308,8 +340,8 @@ func (c *Committer) wakeAll() {
 
 // failWaiting settles all that is in no batch yet; mu is held.
 func (c *Committer) failWaiting(err error) {
-	waiting := append(c.queue, c.differing...)
-	c.queue, c.differing = nil, nil
+	waiting := slices.Concat(c.queue, c.differing, c.resolved)
+	c.queue, c.differing, c.resolved = nil, nil, nil
 	clear(c.waiting)
 	for _, e := range waiting {
 		c.settleLocked(e, err)

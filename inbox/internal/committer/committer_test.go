@@ -55,9 +55,7 @@ func TestEqualArrivalsJoinTheOneThatWaits(t *testing.T) {
 		if events, _ := c.Depth(); events != 3 {
 			t.Errorf("%d events wait, want 3: equal ones take no room", events)
 		}
-		c.cfg.Resolve = func(context.Context, *onceward.Arrival) (onceward.Resolution, error) {
-			return onceward.ResolvedConflict, nil
-		}
+		c.cfg.Resolve = each(func(*onceward.Arrival) (onceward.Resolution, error) { return onceward.ResolvedConflict, nil })
 		release()
 		want := map[string]int{"new": 2, "duplicate": 63, "conflict": 1}
 		if diff := cmp.Diff(want, outcomes(t, told)); diff != "" {
@@ -257,12 +255,12 @@ func TestWhatDiffersIsResolvedInASecondCommit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newTableStore(1)
 			c := start(t, s, func(cfg *Config) {
-				cfg.Resolve = func(_ context.Context, a *onceward.Arrival) (onceward.Resolution, error) {
+				cfg.Resolve = each(func(a *onceward.Arrival) (onceward.Resolution, error) {
 					if a.StoredID == 0 || a.StoredID == a.Event.ID {
 						t.Errorf("the stored event is %d, the new one %d", a.StoredID, a.Event.ID)
 					}
 					return test.resolution, test.err
-				}
+				})
 			})
 			outcomes(t, []<-chan answer{submit(ctx, c, arrival("k", "one"))})
 			if got := outcomes(t, []<-chan answer{submit(ctx, c, arrival("k", "two"))}); got[test.want] != 1 {

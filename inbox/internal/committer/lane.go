@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/inbox/internal/panics"
 )
 
 // mostFailures bounds the commits that halving one batch may waste: enough to
 // single out a handful of rows, and few where the store refuses everything.
 const mostFailures = 64
+
+// growAfter is how many batches must be in time before the next may be larger.
+const growAfter = 16
 
 // lane commits one batch after the other until the committer is closed and
 // everything is settled.
@@ -33,10 +36,10 @@ func (c *Committer) next() []*entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		switch {
-		case len(c.queue) == 0 && c.closed && c.events == 0:
+		switch none := len(c.queue)+len(c.resolved) == 0; {
+		case none && c.closed && c.events == 0:
 			return nil
-		case len(c.queue) == 0:
+		case none:
 		case c.closed || c.gate == open:
 			return c.take()
 		case c.gate == half && !c.probing:
@@ -47,34 +50,62 @@ func (c *Committer) next() []*entry {
 	}
 }
 
-// take removes the next batch from the queue, which is not empty; mu is held.
+// take removes the next batch from what waits, which is not nothing: first what has
+// been resolved, then the queue; mu is held.
 func (c *Committer) take() []*entry {
-	n, bytes := 0, int64(0)
-	for n < len(c.queue) {
-		group := c.queue[n].group
-		size := c.queue[n].size
-		if n > 0 && (n+group > c.cfg.BatchEvents || bytes+size > c.cfg.BatchBytes) {
+	var batch []*entry
+	bytes := int64(0)
+	for _, list := range []*[]*entry{&c.resolved, &c.queue} {
+		n := 0
+		for n < len(*list) {
+			have := len(batch) + n
+			first := (*list)[n]
+			if have > 0 && (have+first.group > c.most || bytes+first.weight > c.cfg.BatchBytes) {
+				break
+			}
+			if first.group > c.most { // alone in its batch, and divided all the same
+				rest := (*list)[n+c.most]
+				rest.group, rest.weight = first.group-c.most, first.weight // each part holds the delivery
+				first.group = c.most
+			}
+			n, bytes = n+first.group, bytes+first.weight
+		}
+		batch = append(batch, (*list)[:n]...)
+		clear((*list)[:n]) // the array lives on
+		if *list = (*list)[n:]; len(*list) > 0 {
 			break
 		}
-		if group > c.cfg.BatchEvents { // alone in its batch, and divided all the same
-			c.queue[c.cfg.BatchEvents].group = group - c.cfg.BatchEvents
-			group = c.cfg.BatchEvents
-		}
-		n, bytes = n+group, bytes+size
+		*list = nil
 	}
-	batch := slices.Clone(c.queue[:n])
-	for i, e := range batch {
-		c.queue[i] = nil // the array lives on
+	for _, e := range batch {
 		if c.waiting[e.id] == e {
 			delete(c.waiting, e.id)
 		}
 	}
-	if c.queue = c.queue[n:]; len(c.queue) == 0 {
-		c.queue = nil
-	} else {
+	if len(c.queue)+len(c.resolved) > 0 {
 		c.work.Signal() // another lane may take the rest
 	}
 	return batch
+}
+
+// tookTooLong makes the next batches half as large as one that was not committed
+// in time: else what the store cannot do in time would come back for ever.
+func (c *Committer) tookTooLong(events int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most, c.inTime = max(1, min(c.most, events/2)), 0
+}
+
+// tookNotTooLong lets batches grow again, by a quarter after every growAfter that
+// were as large as they may be and in time; mu is held. Growing sooner would let the
+// batch that begins a large delivery fail each time that its sender tries again.
+func (c *Committer) tookNotTooLong(events int) {
+	if c.most >= c.cfg.BatchEvents || events < c.most {
+		return
+	}
+	if c.inTime++; c.inTime >= growAfter {
+		c.most, c.inTime = min(c.cfg.BatchEvents, c.most+max(1, c.most/4)), 0
+	}
 }
 
 // commit stores a batch, in halves where the store refuses one of its rows, and
@@ -111,23 +142,37 @@ func isDown(err error) bool {
 		errors.Is(err, onceward.ErrSchemaNewer)
 }
 
-// tryStore hands one batch to the store.
-func (c *Committer) tryStore(batch []*entry) (err error) {
-	b := &onceward.Batch{Arrivals: make([]*onceward.Arrival, len(batch)), Handlers: c.cfg.Handlers(), Now: c.cfg.Now()}
+// tryStore hands one batch to the store and tells of it.
+func (c *Committer) tryStore(batch []*entry) error {
+	start := c.cfg.Now()
+	err := c.callStore(batch, start)
+	func() {
+		defer func() { _ = recover() }() // whoever is told of a commit cannot undo it, and must not end the process
+		c.cfg.Committed(len(batch), c.cfg.Now().Sub(start), err)
+	}()
+	return err
+}
+
+func (c *Committer) callStore(batch []*entry, now time.Time) (err error) {
+	b := &onceward.Batch{Arrivals: make([]*onceward.Arrival, len(batch)), Handlers: c.cfg.Handlers(), Now: now}
 	for i, e := range batch {
 		b.Arrivals[i] = e.arrival
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.CommitTimeout)
 	defer cancel()
-	start := b.Now
 	defer func() {
 		if p := recover(); p != nil { // a derivation in Go runs in here; one row must not end the process
-			err = fmt.Errorf("commit a batch: panic: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("commit a batch: %w", panics.New(p))
 		}
-		c.cfg.Committed(len(batch), c.cfg.Now().Sub(start), err)
 	}()
 	err = c.cfg.Store.Commit(ctx, b)
-	if err != nil && ctx.Err() != nil && !isDown(err) {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		c.tookTooLong(len(batch))
+	}
+	if ctx.Err() != nil && !isDown(err) {
 		return fmt.Errorf("commit a batch of %d: %w: %w", len(batch), onceward.ErrUnknownOutcome, err)
 	}
 	return err
@@ -138,6 +183,7 @@ func (c *Committer) stored(batch []*entry) {
 	c.opened()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.tookNotTooLong(len(batch))
 	for _, e := range batch {
 		if e.arrival.Outcome == onceward.Differs {
 			c.differing = append(c.differing, e)
@@ -189,40 +235,56 @@ func (c *Committer) failed(batch []*entry, err error) {
 	})
 }
 
-// resolver compares arrivals that differ from the stored event with it and puts
-// them back at the head of the queue with the answer.
+// resolver compares arrivals that differ from the stored event with it and has
+// them committed with the answer, before what waits in the queue.
 func (c *Committer) resolver() {
 	for {
-		e := c.nextDiffering()
-		if e == nil {
+		entries := c.nextDiffering()
+		if entries == nil {
 			return
 		}
-		resolution, err := c.resolve(e.arrival)
-		if err != nil {
-			c.settle([]*entry{e}, fmt.Errorf("compare with stored event %d: %w", e.arrival.StoredID, err))
-			continue
-		}
-		e.arrival.Resolution = resolution
-		e.group = 1
+		comparisons := c.resolve(entries)
 		c.mu.Lock()
-		c.queue = slices.Insert(c.queue, 0, e)
-		c.work.Signal()
+		resolved := entries[:0]
+		for i, e := range entries {
+			if err := comparisons[i].Err; err != nil {
+				c.settleLocked(e, fmt.Errorf("compare with stored event %d: %w", e.arrival.StoredID, err))
+				continue
+			}
+			e.arrival.Resolution, e.group, e.weight = comparisons[i].Resolution, 0, 0
+			resolved = append(resolved, e)
+		}
+		if len(resolved) > 0 {
+			resolved[0].group, resolved[0].weight = len(resolved), bodySize(resolved[0])
+			c.resolved = append(c.resolved, resolved...)
+			c.work.Signal()
+		}
 		c.mu.Unlock()
 	}
 }
 
-func (c *Committer) resolve(a *onceward.Arrival) (r onceward.Resolution, err error) {
+func bodySize(e *entry) int64 { return int64(len(e.arrival.Event.Delivery.Body)) }
+
+// resolve returns a comparison for each entry.
+func (c *Committer) resolve(entries []*entry) (all []Comparison) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.CommitTimeout)
 	defer cancel()
+	arrivals := make([]*onceward.Arrival, len(entries))
+	for i, e := range entries {
+		arrivals[i] = e.arrival
+	}
 	defer func() {
 		if p := recover(); p != nil { // a mapping in Go runs in here
-			err = &RefusedError{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+			err := &RefusedError{panics.New(p)}
+			all = slices.Repeat([]Comparison{{Err: err}}, len(entries))
 		}
 	}()
-	return c.cfg.Resolve(ctx, a)
+	return c.cfg.Resolve(ctx, arrivals)
 }
 
-func (c *Committer) nextDiffering() *entry {
+// nextDiffering waits for arrivals of one delivery that differ, at most as many as
+// a batch holds; nil means that none will come.
+func (c *Committer) nextDiffering() []*entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.differing) == 0 {
@@ -231,7 +293,14 @@ func (c *Committer) nextDiffering() *entry {
 		}
 		c.pending.Wait()
 	}
-	e := c.differing[0]
-	c.differing = slices.Delete(c.differing, 0, 1)
-	return e
+	n, delivery := 1, c.differing[0].arrival.Event.Delivery
+	for n < min(len(c.differing), c.cfg.BatchEvents) && c.differing[n].arrival.Event.Delivery == delivery {
+		n++
+	}
+	entries := slices.Clone(c.differing[:n])
+	clear(c.differing[:n])
+	if c.differing = c.differing[n:]; len(c.differing) == 0 {
+		c.differing = nil
+	}
+	return entries
 }

@@ -117,7 +117,7 @@ func (v view) Variant(id onceward.ID, d onceward.Digest) (onceward.Claim, bool, 
 }
 func (v view) Entity(id onceward.ID) (onceward.EntityRow, error) { return v.s.rows[id], nil }
 func (v view) Facts(id onceward.ID) ([]onceward.Fact, error)     { return v.s.facts[id], nil }
-func (v view) HeldFacts(int64) (int, error)                      { return 0, nil }
+func (v view) HeldFacts(int64, int64) (int, error)               { return 0, nil }
 
 // count returns how many events are kept.
 func (s *tableStore) count() int {
@@ -155,15 +155,26 @@ func start(t *testing.T, s *tableStore, change func(*Config)) *Committer {
 		CommitTimeout: 10 * time.Second, RefuseFor: 500 * time.Millisecond,
 		Now:      time.Now,
 		Handlers: func() []onceward.Handler { return nil },
-		Resolve: func(context.Context, *onceward.Arrival) (onceward.Resolution, error) {
+		Resolve: each(func(*onceward.Arrival) (onceward.Resolution, error) {
 			return 0, errors.New("nothing should differ here")
-		},
+		}),
 		Committed: func(int, time.Duration, error) {},
 	}
 	if change != nil {
 		change(&cfg)
 	}
 	return New(cfg)
+}
+
+// each makes a Resolve that compares one after the other.
+func each(compare func(*onceward.Arrival) (onceward.Resolution, error)) func(context.Context, []*onceward.Arrival) []Comparison {
+	return func(_ context.Context, arrivals []*onceward.Arrival) []Comparison {
+		all := make([]Comparison, len(arrivals))
+		for i, a := range arrivals {
+			all[i].Resolution, all[i].Err = compare(a)
+		}
+		return all
+	}
 }
 
 // answer is what one submission was told.
