@@ -138,6 +138,9 @@ const longestKey = 1024
 
 // settleScope finds out which scope is meant where none was named.
 func (in *Inbox) settleScope(ctx context.Context, s *source, reg *Registration) error {
+	if mode := reg.Ref.Scope.Account; reg.Ref.Scope.Mode == "" && (mode == "live" || mode == "test") {
+		return cannotRegister(http.StatusBadRequest, "the scope %q names an account; a mode alone is written /%s", mode, mode)
+	}
 	if reg.Scoped || reg.Ref.Scope != (onceward.Scope{}) {
 		if s.scopes == unscoped && reg.Ref.Scope != (onceward.Scope{}) {
 			return cannotRegister(http.StatusBadRequest, "source %s has no accounts and modes; leave the scope out", s.name)

@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -154,6 +155,11 @@ func TestTheScopeOfARegistration(t *testing.T) {
 	var several *inbox.AmbiguousError
 	if !errors.As(err, &several) || len(several.Refs) != 2 || !errors.Is(err, onceward.ErrAmbiguous) || !strings.Contains(err.Error(), "a/live") {
 		t.Errorf("with two scopes: %v", err)
+	}
+	reg.Ref.Scope = onceward.Scope{Account: "live"} // a mode written as an account would make a row nobody finds
+	var refused *inbox.RegistrationError
+	if _, err := w.Put(ctx, reg); !errors.As(err, &refused) || refused.Status() != http.StatusBadRequest || !strings.Contains(err.Error(), "/live") {
+		t.Errorf("a mode without its slash: %v", err)
 	}
 	reg.Ref.Scope = onceward.Scope{}
 	if r := w.put(reg); r.Ref.Scope != (onceward.Scope{}) {
