@@ -36,10 +36,12 @@ type Inbox interface {
 	// says so [guard]. It makes the jobs that the changes and the new events call
 	// for [jobs-with-change].
 	//
-	// On ErrUnknownOutcome the batch may or may not be kept; committing the same
+	// On any error the outcomes of the arrivals are Undecided and their results
+	// empty [atomic]. On ErrUnknownOutcome the batch may or may not be kept; committing the same
 	// arrivals again yields New or Duplicate, and one copy [unknown-commit]. On
 	// any other error nothing of it is kept [atomic]. Cancelling ctx may cause
-	// either [cancelled].
+	// either; a deadline that passes before the commit is sent is ErrUnavailable,
+	// and ends the folding of a large batch too [cancelled].
 	Commit(ctx context.Context, b *Batch) error
 	// Register returns the revision of a source's mapping, giving it the next
 	// number when its hash is met for the first time, and the newest revision
@@ -58,8 +60,9 @@ type Inbox interface {
 }
 
 // Reader is the reading side. Lists are in pages: a query names where to go on
-// [paging], and each page is one statement, so that no read holds a transaction
-// for longer.
+// [paging]. No read holds a transaction for longer than one short statement: a
+// page that a filter makes rare, and the facts of an entity or of an event, which
+// are returned all, take several, and each sees what had been kept when it began.
 type Reader interface {
 	// Event returns one stored event, conflicts included, or ErrNotFound
 	// [read-event].
@@ -88,16 +91,25 @@ type Reader interface {
 // Work is the durable queue.
 type Work interface {
 	// Claim leases due jobs of the named handlers: at most limit, none of which
-	// another worker holds, until now plus lease [claim-jobs]. An expired lease
-	// can be claimed anew, with a higher token [lease-expires].
+	// another worker holds, until now plus lease [claim-jobs]. now is the caller's
+	// clock, so processes on several machines must agree about it: one that is
+	// ahead takes leases over early, by as much as it is ahead. Nothing is settled
+	// twice then, but a job may be tried twice at once. An expired lease
+	// can be claimed anew, with a higher token [lease-expires]. A job whose change
+	// cannot be decoded is dead from then on, and stops no other [broken-job].
 	Claim(ctx context.Context, handlers []string, limit int, now time.Time, lease time.Duration) ([]Job, error)
-	// Settle ends tries. A settlement whose token is not the newest changes
-	// nothing and is reported by ErrStaleToken after the others were settled
+	// Settle ends tries. A settlement whose token is not the newest, or whose job
+	// is dead, changes nothing and is reported by ErrStaleToken after the others were settled
 	// [settle-token].
 	Settle(ctx context.Context, settlements []Settlement, now time.Time) error
 	// Jobs lists unfinished and dead jobs, for people [claim-jobs].
 	Jobs(ctx context.Context, limit int) ([]Job, error)
 }
+
+// MaxRepeats is how many further deliveries of one event are kept, so that a
+// sender who repeats one for ever does not fill the disk. A batch, or several at
+// once, may pass it by as many as they have [repeats].
+const MaxRepeats = 1000
 
 // StoredEvent is an event read back.
 type StoredEvent struct {
@@ -109,7 +121,7 @@ type StoredEvent struct {
 	Of int64
 	// Revision is the mapping that read it.
 	Revision int64
-	// Repeats counts further deliveries.
+	// Repeats counts further deliveries that are kept; see MaxRepeats.
 	Repeats int64
 	// BodySize is the length of the body in bytes; lists leave the body out.
 	BodySize int
@@ -192,12 +204,13 @@ type Rejection struct {
 // QuarantineLimits bound what is kept per source.
 type QuarantineLimits struct {
 	Count int
+	// Bytes bounds body, header, target, method, address and reason together.
 	Bytes int64
 }
 
 // Stats counts what a store holds.
 type Stats struct {
-	// Events counts those of outcome New, Repeats further deliveries of them.
+	// Events counts those of outcome New, Repeats further deliveries that are kept.
 	Events, Repeats, Conflicts int64
 	Entities                   int64
 	// Facts maps verdicts to how many facts have it.

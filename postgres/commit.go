@@ -41,7 +41,7 @@ func newCommitSQL(n names) commitSQL {
 		readRows: n.sql(`select id, status, told, version, revision, facts, data::text, state
 			from {rows} where id = any($1::uuid[])`),
 		readFacts: n.sql(`select told::text from {facts} where entity = $1 and verdict <> 4 order by seq`),
-		countHeld: n.sql(`select count(*) from {facts} where event = $1 and verdict = 4`),
+		countHeld: n.sql(`select count(*) from {facts} where event = $1 and verdict = 4 and revision < $2`),
 		insertEvents: n.sql(`insert into {events} (id, at, source, account, mode, origin, key, type, time, item, digest, unsigned, digest_key,
 				method, target, remote, headers, body, body_of, outcome, "of", revision)
 			select * from unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::text[], $8::text[],
@@ -57,8 +57,11 @@ func newCommitSQL(n names) commitSQL {
 				where r.id = u.id and r.version = u.was_version and r.facts = u.was_facts
 				returning 1)
 			select 1 / (case when count(*) = $13::bigint then 1 else 0 end) from written`),
-		takeUp: n.sql(`with taken as (delete from {facts} where event = any($1::bigint[]) and verdict = 4 returning 1)
-			select 1 / (case when count(*) = $2::bigint then 1 else 0 end) from taken`),
+		takeUp: n.sql(`with taken as (
+				delete from {facts} f using unnest($1::bigint[], $2::bigint[]) as u (event, below)
+				where f.event = u.event and f.verdict = 4 and f.revision < u.below
+				returning 1)
+			select 1 / (case when count(*) = $3::bigint then 1 else 0 end) from taken`),
 		insertFacts: n.sql(`insert into {facts} (entity, seq, event, place, verdict, version, revision, status_from, status_to,
 				ord, against, decided, told)
 			select entity, seq, event, place, verdict, version, revision, status_from, status_to, ord, against, decided, told::json
@@ -67,10 +70,10 @@ func newCommitSQL(n names) commitSQL {
 				as u (entity, seq, event, place, verdict, version, revision, status_from, status_to, ord, against, decided, told)`),
 		insertJobs: n.sql(`insert into {jobs} (handler, lane, version, change, due)
 			select handler, lane, version, change::json, due
-			from unnest($1::text[], $2::uuid[], $3::bigint[], $4::text[], $5::timestamptz[]) as u (handler, lane, version, change, due)
-			on conflict (handler, lane, version) do nothing`),
+			from unnest($1::text[], $2::uuid[], $3::bigint[], $4::text[], $5::timestamptz[]) as u (handler, lane, version, change, due)`),
 		insertRepeats: n.sql(`insert into {repeats} (event, claim, digest, at, remote)
-			select * from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::text[])`),
+			select * from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::text[]) as u (event, claim, digest, at, remote)
+			where not exists (select from {repeats} r where r.event = u.event limit 1 offset $6)`),
 		deleteUnborn: n.sql(`delete from {rows} where id = any($1::uuid[]) and facts = 0`),
 	}
 }
@@ -146,8 +149,8 @@ func (s *Store) claimAndLock(ctx context.Context, conn *pgx.Conn, b *onceward.Ba
 		texts := make([][]string, 5)
 		for i, r := range rows {
 			ids[i] = uuid(r.ID)
-			for j, text := range []string{r.Ref.Source, r.Ref.Scope.Account, r.Ref.Scope.Mode, r.Ref.Kind, r.Ref.Key} {
-				texts[j] = append(texts[j], text)
+			for j, part := range []string{r.Ref.Source, r.Ref.Scope.Account, r.Ref.Scope.Mode, r.Ref.Kind, r.Ref.Key} {
+				texts[j] = append(texts[j], part)
 			}
 		}
 		p.add(s.sql.lockRows, ids, texts[0], texts[1], texts[2], texts[3], texts[4], b.Now)

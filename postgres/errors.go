@@ -50,6 +50,8 @@ func (s *Store) translate(ctx context.Context, op string, err error, unknown boo
 		return nil
 	case unknown:
 		return fmt.Errorf("postgres: %s: %w: %w", op, onceward.ErrUnknownOutcome, err)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("postgres: %s: %w: %w: %w", op, onceward.ErrUnavailable, ctx.Err(), err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("postgres: %s: %w: %w", op, ctx.Err(), err)
 	case errors.Is(err, pgx.ErrNoRows):
@@ -58,7 +60,7 @@ func (s *Store) translate(ctx context.Context, op string, err error, unknown boo
 		return fmt.Errorf("postgres: %s: a pooler gives each transaction another session; set default_query_exec_mode=cache_describe in the address: %w", op, err)
 	case isServer && server.Code == codeInsufficientRight && op == opMigrate:
 		return fmt.Errorf("postgres: %s: the role may not create tables: grant it CREATE on schema %q, or apply what `onceward migrate --print` shows as another role and grant this one the tables: %w", op, s.names.schema, err)
-	case isConnection(err), isServer && isUnavailable(server.Code), isRetryable(err):
+	case isConnection(err), isServer && isUnavailable(server.Code), s.isRetryable(err):
 		return fmt.Errorf("postgres: %s: %w: %w", op, onceward.ErrUnavailable, err)
 	}
 	return fmt.Errorf("postgres: %s: %w", op, err)
@@ -66,15 +68,19 @@ func (s *Store) translate(ctx context.Context, op string, err error, unknown boo
 
 const opMigrate = "migrate"
 
-// isRetryable reports whether the same transaction, begun anew, may succeed.
-func isRetryable(err error) bool {
+// isRetryable reports whether the same transaction, begun anew, may succeed. An
+// event's id and a job's identity are the batch's own: they clash again. Claims,
+// rows and facts are what another transaction may just have written.
+func (s *Store) isRetryable(err error) bool {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) {
 		return errors.Is(err, errRefused)
 	}
 	switch server.Code {
-	case codeSerializationFailure, codeDeadlock, codeUniqueViolation:
+	case codeSerializationFailure, codeDeadlock:
 		return true
+	case codeUniqueViolation:
+		return server.ConstraintName != s.names.prefix+"events_pkey" && server.ConstraintName != s.names.prefix+"jobs_pkey"
 	}
 	return false
 }

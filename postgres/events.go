@@ -102,48 +102,87 @@ func scanEvent(rows pgx.Rows, further ...any) (*onceward.StoredEvent, error) {
 	return &e, nil
 }
 
-const factColumns = `select f.entity, f.seq, f.event, f.verdict, f.version, f.revision, f.status_from, f.status_to, f.ord, f.against, f.decided, f.told::text,
+const factColumns = `select f.entity, f.seq, f.event, f.place, f.verdict, f.version, f.revision, f.status_from, f.status_to, f.ord, f.against, f.decided, f.told::text,
 		e.source, e.account, e.mode, e.key, e.type, e.at
 	from {facts} f join {events} e on e.id = f.event`
 
+// factChunk is how many facts one statement reads.
+const factChunk = 1000
+
+// factPlace is where a list of facts goes on.
+type factPlace struct {
+	place  int32
+	entity pgtype.UUID
+	seq    int64
+}
+
 // History implements onceward.Reader.
 func (s *Store) History(ctx context.Context, ref onceward.Ref) ([]onceward.StoredFact, error) {
-	return s.factList(ctx, "read a history", factColumns+` where f.entity = $1 order by f.seq`, uuid(ref.ID()))
+	id := uuid(ref.ID())
+	return s.factList(ctx, "read a history", factColumns+` where f.entity = $1 and f.seq > $2 order by f.seq limit $3`,
+		func(after factPlace) []any { return []any{id, after.seq, factChunk} })
 }
 
 // EventFacts implements onceward.Reader. The facts are in the order told.
 func (s *Store) EventFacts(ctx context.Context, eventID int64) ([]onceward.StoredFact, error) {
-	return s.factList(ctx, "read the facts of an event", factColumns+` where f.event = $1 order by f.place, f.entity, f.seq`, eventID)
+	return s.factList(ctx, "read the facts of an event", factColumns+`
+		where f.event = $1 and (f.place, f.entity, f.seq) > ($2, $3, $4) order by f.place, f.entity, f.seq limit $5`,
+		func(after factPlace) []any { return []any{eventID, after.place, after.entity, after.seq, factChunk} })
 }
 
-func (s *Store) factList(ctx context.Context, op, sql string, args ...any) ([]onceward.StoredFact, error) {
+// factList runs a statement, whose arguments say where to go on, until it has
+// read them all.
+func (s *Store) factList(ctx context.Context, op, sql string, args func(after factPlace) []any) ([]onceward.StoredFact, error) {
 	var found []onceward.StoredFact
-	err := s.read(ctx, op, sql, func(rows pgx.Rows) error {
-		var f onceward.StoredFact
-		var entity pgtype.UUID
-		var verdict int16
-		var ordered, against, told []byte
-		var at time.Time
-		if err := rows.Scan(&entity, &f.Seq, &f.EventID, &verdict, &f.Version, &f.Revision, &f.From, &f.To, &ordered, &against, &f.Decided, &told,
-			&f.Ref.Source, &f.Ref.Scope.Account, &f.Ref.Scope.Mode, &f.EventKey, &f.EventType, &at); err != nil {
+	at := factPlace{place: -1, entity: uuid(onceward.ID{})}
+	for {
+		looked := 0
+		err := s.read(ctx, op, sql, func(rows pgx.Rows) error {
+			f, err := scanFact(rows, &at)
+			looked++
+			found = append(found, f)
 			return err
+		}, args(at)...)
+		if err != nil {
+			return nil, err
 		}
-		if err := json.Unmarshal(told, &f.Fact); err != nil {
-			return fmt.Errorf("fact %d of %x: %w", f.Seq, entity.Bytes, err)
+		if looked < factChunk {
+			return found, nil
 		}
-		f.Ref.Kind, f.Ref.Key = f.Fact.Kind, f.Fact.Key
-		f.Verdict, f.Order, f.Against, f.At = onceward.Verdict(verdict), onceward.Order(ordered), onceward.Order(against), at.UTC()
-		found = append(found, f)
-		return nil
-	}, args...)
-	return found, err
+	}
 }
 
-// HeldEvents implements onceward.Reader.
+func scanFact(rows pgx.Rows, at *factPlace) (onceward.StoredFact, error) {
+	var f onceward.StoredFact
+	var verdict int16
+	var ordered, against, told []byte
+	var received time.Time
+	if err := rows.Scan(&at.entity, &at.seq, &f.EventID, &at.place, &verdict, &f.Version, &f.Revision, &f.From, &f.To, &ordered, &against, &f.Decided, &told,
+		&f.Ref.Source, &f.Ref.Scope.Account, &f.Ref.Scope.Mode, &f.EventKey, &f.EventType, &received); err != nil {
+		return f, err
+	}
+	f.Seq = at.seq
+	if err := json.Unmarshal(told, &f.Fact); err != nil {
+		return f, fmt.Errorf("fact %d of %x: %w", f.Seq, at.entity.Bytes, err)
+	}
+	f.Ref.Kind, f.Ref.Key = f.Fact.Kind, f.Fact.Key
+	f.Verdict, f.Order, f.Against, f.At = onceward.Verdict(verdict), onceward.Order(ordered), onceward.Order(against), received.UTC()
+	return f, nil
+}
+
+// HeldEvents implements onceward.Reader. It steps through the revisions that
+// left something behind, so that what today's mapping holds is never looked at.
 func (s *Store) HeldEvents(ctx context.Context, source string, below, after int64, most int) ([]int64, error) {
 	var found []int64
-	err := s.read(ctx, "list held events", `select distinct f.event from {facts} f join {events} e on e.id = f.event
-		where f.verdict = 4 and f.revision < $2 and f.event > $3 and e.source = $1 order by f.event limit $4`, func(rows pgx.Rows) error {
+	err := s.read(ctx, "list held events", `with recursive old (revision) as (
+			(select revision from {facts} where verdict = 4 and revision < $2 order by revision limit 1)
+			union all
+			select (select f.revision from {facts} f where f.verdict = 4 and f.revision > old.revision and f.revision < $2 order by f.revision limit 1)
+			from old where old.revision is not null)
+		select distinct h.event from old cross join lateral (
+			select distinct f.event from {facts} f join {events} e on e.id = f.event
+			where f.verdict = 4 and f.revision = old.revision and f.event > $3 and e.source = $1 order by f.event limit $4) h
+		order by h.event limit $4`, func(rows pgx.Rows) error {
 		var id int64
 		err := rows.Scan(&id)
 		found = append(found, id)

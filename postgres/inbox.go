@@ -46,8 +46,7 @@ func (s *Store) Node(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// Quarantine implements onceward.Inbox. What counts toward the bytes is the body,
-// the headers, the target and the reason.
+// Quarantine implements onceward.Inbox.
 func (s *Store) Quarantine(ctx context.Context, rejections []onceward.Rejection, limits onceward.QuarantineLimits) error {
 	if len(rejections) == 0 {
 		return nil
@@ -61,7 +60,7 @@ func (s *Store) Quarantine(ctx context.Context, rejections []onceward.Rejection,
 		source[i], reason[i], at[i] = text(r.Source), text(r.Reason), d.At
 		method[i], target[i], remote[i] = text(d.Method), []byte(d.Target), text(d.Remote)
 		headers[i], body[i] = encodeHeader(d.Header), d.Body
-		size[i] = int64(len(body[i]) + len(headers[i]) + len(target[i]) + len(reason[i]))
+		size[i] = int64(len(body[i]) + len(headers[i]) + len(target[i]) + len(reason[i]) + len(method[i]) + len(remote[i])) // all that a sender can make long
 	}
 	return s.write(ctx, "quarantine", func(p *pipeline) {
 		// Two that trimmed at once would each see what the other removes.

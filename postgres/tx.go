@@ -182,7 +182,7 @@ const tries = 6
 func (s *Store) transact(ctx context.Context, op string, try func(ctx context.Context, conn *pgx.Conn) (unknown bool, err error)) error {
 	for n := 1; ; n++ {
 		unknown, err := s.once(ctx, try)
-		if n == tries || unknown || !isRetryable(err) {
+		if n == tries || unknown || !s.isRetryable(err) {
 			return s.translate(ctx, op, err, unknown)
 		}
 		s.retried.Add(1)

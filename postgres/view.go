@@ -12,7 +12,8 @@ import (
 )
 
 // view is what a commit has read after its locks. What the first round trip did
-// not read it asks for when Plan does, in the same transaction.
+// not read it asks for when Plan does, in the same transaction. What it is asked
+// for once ctx has ended is ctx's error, so that a batch that takes too long ends.
 type view struct {
 	ctx   context.Context
 	conn  *pgx.Conn
@@ -26,7 +27,7 @@ type view struct {
 	noted    map[variant]bool // inserted by this transaction
 	asked    bool             // whether the variants of the other arrivals were read
 	rows     map[onceward.ID]onceward.EntityRow
-	held     map[int64]int // by event, what HeldFacts returned
+	held     map[onceward.TakeUp]int // what HeldFacts returned
 }
 
 type variant struct {
@@ -44,6 +45,9 @@ func (v *view) Claim(id onceward.ID) (c onceward.Claim, inserted bool) {
 // Variant implements onceward.View. The first call for an arrival that is no
 // resolution reads what is known of all of them.
 func (v *view) Variant(id onceward.ID, d onceward.Digest) (c onceward.Claim, inserted, known bool, err error) {
+	if err := v.ctx.Err(); err != nil {
+		return c, false, false, err
+	}
 	key := variant{id, d}
 	if c, known = v.variants[key]; !known && !v.asked {
 		if err := v.askVariants(); err != nil {
@@ -70,6 +74,9 @@ func (v *view) askVariants() error {
 
 // Entity implements onceward.View.
 func (v *view) Entity(id onceward.ID) (onceward.EntityRow, error) {
+	if err := v.ctx.Err(); err != nil {
+		return onceward.EntityRow{}, err
+	}
 	row, ok := v.rows[id]
 	if !ok {
 		return row, fmt.Errorf("row %s was locked and is not there", id)
@@ -79,6 +86,9 @@ func (v *view) Entity(id onceward.ID) (onceward.EntityRow, error) {
 
 // Facts implements onceward.View, in a round trip of its own.
 func (v *view) Facts(id onceward.ID) ([]onceward.Fact, error) {
+	if err := v.ctx.Err(); err != nil {
+		return nil, err
+	}
 	var facts []onceward.Fact
 	p := pipeline{{sql: v.store.sql.readFacts, args: []any{uuid(id)}, read: func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -100,9 +110,12 @@ func (v *view) Facts(id onceward.ID) ([]onceward.Fact, error) {
 
 // HeldFacts implements onceward.View, in a round trip of its own. Nothing locks
 // what it counts; the statement that takes the facts up wants to delete as many.
-func (v *view) HeldFacts(eventID int64) (int, error) {
+func (v *view) HeldFacts(eventID, below int64) (int, error) {
+	if err := v.ctx.Err(); err != nil {
+		return 0, err
+	}
 	var n int
-	p := pipeline{{sql: v.store.sql.countHeld, args: []any{eventID}, read: func(rows pgx.Rows) error {
+	p := pipeline{{sql: v.store.sql.countHeld, args: []any{eventID, below}, read: func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&n); err != nil {
 				return err
@@ -114,9 +127,9 @@ func (v *view) HeldFacts(eventID int64) (int, error) {
 		return 0, err
 	}
 	if v.held == nil {
-		v.held = map[int64]int{}
+		v.held = map[onceward.TakeUp]int{}
 	}
-	v.held[eventID] = n
+	v.held[onceward.TakeUp{EventID: eventID, Below: below}] = n
 	return n, nil
 }
 

@@ -30,8 +30,9 @@ func (s *Store) Claim(ctx context.Context, handlers []string, most int, now time
 		due time.Time
 	}
 	var found []claimed
+	var broken []onceward.Settlement
 	err := s.write(ctx, "claim jobs", func(p *pipeline) {
-		found = nil
+		found, broken = nil, nil
 		p.query(s.names.sql(`with chosen as materialized (
 				select c.* from unnest($1::text[]) as h (handler)
 				cross join lateral (select handler, lane, version, due from {jobs}
@@ -42,16 +43,23 @@ func (s *Store) Claim(ctx context.Context, handlers []string, most int, now time
 			returning c.due, `+jobColumns), func(rows pgx.Rows) error {
 			for rows.Next() {
 				var due time.Time
-				j, err := scanJob(rows, &due)
+				j, readable, err := scanJob(rows, &due)
 				if err != nil {
 					return err
+				}
+				if !readable {
+					broken = append(broken, onceward.Settlement{Handler: j.Handler, Lane: j.Lane, Version: j.Version, Token: j.Token, Dead: true, Error: unreadable})
+					continue
 				}
 				found = append(found, claimed{j, due})
 			}
 			return nil
 		}, distinct(handlers), now, int64(most), now.Add(lease))
 	})
-	if err != nil {
+	if err == nil {
+		err = s.Settle(ctx, broken, now)
+	}
+	if err != nil && len(found) == 0 { // those that were leased are handed out; a broken one is met again
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b claimed) int {
@@ -70,20 +78,25 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// scanJob reads what further columns come first, and jobColumns.
-func scanJob(rows pgx.Rows, first ...any) (onceward.Job, error) {
-	var j onceward.Job
+// unreadable is why a job is dead whose change cannot be decoded. Its text is
+// not quoted: a change has what the senders told.
+const unreadable = "its stored change cannot be read: it was damaged, or written by a newer program"
+
+// scanJob reads what further columns come first, and jobColumns, and reports
+// whether the job's change can be decoded.
+func scanJob(rows pgx.Rows, first ...any) (j onceward.Job, readable bool, err error) {
 	var lane pgtype.UUID
 	var change []byte
 	to := append(slices.Clip(first), &j.Handler, &lane, &j.Version, &change, &j.Attempts, &j.Due, &j.Token, &j.Dead, &j.LastError)
 	if err := rows.Scan(to...); err != nil {
-		return j, err
+		return j, false, err
 	}
 	j.Lane, j.Due = onceward.ID(lane.Bytes), j.Due.UTC()
-	if err := json.Unmarshal(change, &j.Change); err != nil {
-		return j, fmt.Errorf("job of handler %s: %w", j.Handler, err)
+	if json.Unmarshal(change, &j.Change) != nil {
+		j.Change = onceward.Change{}
+		return j, false, nil
 	}
-	return j, nil
+	return j, true, nil
 }
 
 // Settle implements onceward.Work. The first statement locks the jobs in order,
@@ -151,7 +164,10 @@ func shorten(s string) string {
 func (s *Store) Jobs(ctx context.Context, most int) ([]onceward.Job, error) {
 	var jobs []onceward.Job
 	err := s.read(ctx, "list jobs", `select `+jobColumns+` from {jobs} j order by j.dead, j.due, j.handler, j.lane, j.version limit $1`, func(rows pgx.Rows) error {
-		j, err := scanJob(rows)
+		j, readable, err := scanJob(rows)
+		if !readable {
+			j.LastError = unreadable
+		}
 		jobs = append(jobs, j)
 		return err
 	}, limit(most))

@@ -18,11 +18,13 @@ func (s *Store) writing(b *onceward.Batch, w *onceward.Writes, v *view) (pipelin
 	var p pipeline
 	s.guardRows(&p, b, w.Rows)
 	if len(w.TakenUp) > 0 {
+		events, below := make([]int64, len(w.TakenUp)), make([]int64, len(w.TakenUp))
 		held := 0
-		for _, id := range w.TakenUp {
-			held += v.held[id]
+		for i, up := range w.TakenUp {
+			events[i], below[i] = up.EventID, up.Below
+			held += v.held[up]
 		}
-		p.guarded(s.sql.takeUp, w.TakenUp, int64(held))
+		p.guarded(s.sql.takeUp, events, below, int64(held))
 	}
 	s.insertEvents(&p, w.Events)
 	if err := s.insertFacts(&p, w.Facts); err != nil {
@@ -155,7 +157,7 @@ func (s *Store) insertRepeats(p *pipeline, repeats []onceward.RepeatWrite) {
 		event[i], claim[i], digest[i] = r.EventID, uuid(r.Claim), uuid(r.Digest)
 		at[i], remote[i] = r.At, text(r.Remote)
 	}
-	p.add(s.sql.insertRepeats, event, claim, digest, at, remote)
+	p.add(s.sql.insertRepeats, event, claim, digest, at, remote, onceward.MaxRepeats-1)
 }
 
 // text makes a text fit for a column, which a batch must never fail on.

@@ -17,16 +17,21 @@ func (s *Store) Commit(ctx context.Context, b *onceward.Batch) error {
 	err := errGuard
 	for attempt := 0; attempt < guardAttempts && errors.Is(err, errGuard); attempt++ {
 		err = s.use(ctx, func(c *session) error {
-			return c.transact(ctx, func() error { return c.take(b) })
+			return c.transact(ctx, func() error { return c.take(ctx, b) })
 		})
+	}
+	if err != nil {
+		for _, a := range b.Arrivals { // nobody is to take a plan for what became of it
+			a.Outcome, a.StoredID, a.Results = onceward.Undecided, 0, nil
+		}
 	}
 	return translate("commit", err)
 }
 
 // take does the whole of a batch inside a transaction.
-func (c *session) take(b *onceward.Batch) error {
+func (c *session) take(ctx context.Context, b *onceward.Batch) error {
 	txn := onceward.NewTxn(b)
-	v := &view{c: c, claims: map[onceward.ID]seen{}, variants: map[variant]bool{}}
+	v := &view{ctx: ctx, c: c, claims: map[onceward.ID]seen{}, variants: map[variant]bool{}}
 	if err := v.claim(txn); err != nil {
 		return err
 	}
@@ -41,8 +46,10 @@ func (c *session) take(b *onceward.Batch) error {
 }
 
 // view is what a transaction sees. The write lock of the database is every
-// row's, so rows are read when the plan asks for them.
+// row's, so rows are read when the plan asks for them. What it is asked for once
+// ctx has ended is ctx's error, so that a batch that takes too long ends.
 type view struct {
+	ctx      context.Context
 	c        *session
 	claims   map[onceward.ID]seen
 	variants map[variant]bool // those that this transaction inserted
@@ -115,6 +122,9 @@ func (v *view) Claim(id onceward.ID) (onceward.Claim, bool) {
 
 // Variant implements [onceward.View].
 func (v *view) Variant(id onceward.ID, d onceward.Digest) (noted onceward.Claim, inserted, known bool, err error) {
+	if err := v.ctx.Err(); err != nil {
+		return noted, false, false, err
+	}
 	noted = onceward.Claim{ID: id, Digest: d}
 	err = v.c.query(func(row []value) {
 		known = true
@@ -126,6 +136,9 @@ func (v *view) Variant(id onceward.ID, d onceward.Digest) (noted onceward.Claim,
 // Entity implements [onceward.View].
 func (v *view) Entity(id onceward.ID) (onceward.EntityRow, error) {
 	found := onceward.EntityRow{ID: id}
+	if err := v.ctx.Err(); err != nil {
+		return found, err
+	}
 	var decodeErr error
 	err := v.c.query(func(row []value) {
 		found.Facts = row[6].(int64)
@@ -142,6 +155,9 @@ func blob(v value) []byte {
 
 // Facts implements [onceward.View].
 func (v *view) Facts(id onceward.ID) ([]onceward.Fact, error) {
+	if err := v.ctx.Err(); err != nil {
+		return nil, err
+	}
 	var facts []onceward.Fact
 	var decodeErr error
 	err := v.c.query(func(row []value) {
@@ -155,9 +171,12 @@ func (v *view) Facts(id onceward.ID) ([]onceward.Fact, error) {
 }
 
 // HeldFacts implements [onceward.View].
-func (v *view) HeldFacts(event int64) (int, error) {
+func (v *view) HeldFacts(event, below int64) (int, error) {
+	if err := v.ctx.Err(); err != nil {
+		return 0, err
+	}
 	held := 0
 	err := v.c.query(func(row []value) { held = int(row[0].(int64)) },
-		`select count(*) from onceward_facts where event = ? and verdict = 4`, event)
+		`select count(*) from onceward_facts where event = ? and verdict = 4 and revision < ?`, event, below)
 	return held, err
 }

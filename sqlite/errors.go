@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 var (
 	// errGuard says that a row was not what it was when it was read.
 	errGuard = errors.New("the row was written by somebody else since it was read")
+	// errInTransaction says that the application has begun a transaction by hand,
+	// on a connection that its pool then handed to the store.
+	errInTransaction = errors.New("the connection is in a transaction of the application's: use db.BeginTx and end it, not a statement `begin`; or give the pool more than one connection")
 	// errClosed is what every method of a closed store returns.
 	errClosed = fmt.Errorf("%w: the store is closed", onceward.ErrUnavailable)
 	// errReadOnly is what everything that writes returns where it may not.
@@ -43,7 +47,7 @@ func translate(operation string, err error) error {
 	case unknown:
 	case advice != "":
 		return fmt.Errorf("sqlite: %s: %w: %s: %w", operation, onceward.ErrUnavailable, advice, err)
-	case errors.Is(err, sql.ErrConnDone), errors.Is(err, errGuard):
+	case errors.Is(err, sql.ErrConnDone), errors.Is(err, errGuard), errors.Is(err, errInTransaction), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("sqlite: %s: %w: %w", operation, onceward.ErrUnavailable, err)
 	}
 	return fmt.Errorf("sqlite: %s: %w", operation, err)

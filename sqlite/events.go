@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"math"
+	"slices"
 
 	"github.com/onceward/onceward"
 )
@@ -111,10 +112,35 @@ func (s *Store) eventIDs(ctx context.Context, q onceward.EventQuery) ([]int64, e
 	}
 }
 
-// HeldEvents implements [onceward.Reader].
+// HeldEvents implements [onceward.Reader]. It steps through the revisions that
+// left something behind, so that what today's mapping holds is never looked at.
 func (s *Store) HeldEvents(ctx context.Context, source string, below, after int64, limit int) ([]int64, error) {
 	var ids []int64
 	limit = limitOf(limit)
+	revision := int64(math.MinInt64)
+	for {
+		found := false
+		err := s.read(ctx, func(scan func(...any) error) error {
+			found = true
+			return scan(&revision)
+		}, `select revision from onceward_facts where verdict = 4 and revision > ? and revision < ? order by revision limit 1`, revision, below)
+		if err == nil && found {
+			ids, err = s.heldUnder(ctx, source, revision, after, limit, ids)
+		}
+		if err != nil {
+			return nil, translate("list events with held facts", err)
+		}
+		if !found {
+			slices.Sort(ids)
+			ids = slices.Compact(ids)
+			return ids[:min(limit, len(ids))], nil
+		}
+	}
+}
+
+// heldUnder adds the first events of a source with facts that one revision holds.
+func (s *Store) heldUnder(ctx context.Context, source string, revision, after int64, limit int, ids []int64) ([]int64, error) {
+	most := len(ids) + limit
 	for {
 		looked := 0
 		err := s.read(ctx, func(scan func(...any) error) error {
@@ -123,14 +149,14 @@ func (s *Store) HeldEvents(ctx context.Context, source string, below, after int6
 				return err
 			}
 			looked++
-			if of == source && len(ids) < limit {
+			if of == source && len(ids) < most {
 				ids = append(ids, after)
 			}
 			return nil
-		}, `select h.event, e.source from (select distinct event from onceward_facts where verdict = 4 and event > ? and revision < ? order by event limit ?) h
-			join onceward_events e on e.id = h.event order by h.event`, after, below, chunk)
-		if err != nil || looked < chunk || len(ids) == limit {
-			return ids, translate("list events with held facts", err)
+		}, `select h.event, e.source from (select distinct event from onceward_facts where verdict = 4 and revision = ? and event > ? order by event limit ?) h
+			join onceward_events e on e.id = h.event order by h.event`, revision, after, chunk)
+		if err != nil || looked < chunk || len(ids) == most {
+			return ids, err
 		}
 	}
 }

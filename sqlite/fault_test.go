@@ -58,6 +58,9 @@ func (s sample) batch() *onceward.Batch {
 	other.Event, other.Resolution = &otherEvent, onceward.ResolvedConflict
 	taken.Retake, taken.Facts = taken.Event.ID, slices.Clone(taken.Facts)
 	taken.Facts[0].Held = ""
+	newer := *taken.Mapping
+	newer.Revision++
+	taken.Mapping = &newer
 	return &onceward.Batch{Arrivals: []*onceward.Arrival{s.arrivals[2], &again, &other, &taken, s.arrivals[3]}, Handlers: s.handlers, Now: noon}
 }
 

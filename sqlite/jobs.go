@@ -36,11 +36,16 @@ func (s *Store) Claim(ctx context.Context, handlers []string, limit int, now tim
 			}
 			jobs = jobs[:0]
 			for _, d := range found {
-				j, err := c.lease(d.row, now.Add(lease))
+				j, readable, err := c.lease(d.row, now.Add(lease))
+				if err == nil && !readable {
+					_, err = c.exec(`update onceward_jobs set dead = 1, error = ? where rowid = ?`, unreadable, d.row)
+				}
 				if err != nil {
 					return err
 				}
-				jobs = append(jobs, j)
+				if readable {
+					jobs = append(jobs, j)
+				}
 			}
 			return nil
 		})
@@ -66,28 +71,21 @@ func (c *session) findDue(handlers []string, limit int, now time.Time) ([]due, e
 	return found[:min(max(limit, 0), len(found))], nil
 }
 
-// lease moves a job's due time ahead and its token on.
-func (c *session) lease(row int64, until time.Time) (onceward.Job, error) {
-	var j onceward.Job
-	var err error
-	queryErr := c.query(func(row []value) {
+// unreadable is why a job is dead whose change cannot be decoded. Its text is
+// not quoted: a change has what the senders told.
+const unreadable = "its stored change cannot be read: it was damaged, or written by a newer program"
+
+// lease moves a job's due time ahead and its token on, and reports whether its
+// change can be decoded.
+func (c *session) lease(row int64, until time.Time) (j onceward.Job, readable bool, err error) {
+	err = c.query(func(row []value) {
 		j.Handler, j.Version, j.Attempts, j.Due = row[0].(string), row[2].(int64), int(row[4].(int64)), fromMicros(row[5].(int64))
 		copy(j.Lane[:], row[1].([]byte))
 		j.Token, j.LastError = row[6].(int64), row[7].(string)
-		err = decodeChange(row[3].(string), &j.Change)
+		readable = json.Unmarshal([]byte(row[3].(string)), &j.Change) == nil
 	}, `update onceward_jobs set due = ?, token = token + 1, attempts = attempts + 1 where rowid = ?
 		returning handler, lane, version, change, attempts, due, token, error`, micros(until), row)
-	if queryErr != nil {
-		err = queryErr
-	}
-	return j, err
-}
-
-func decodeChange(text string, c *onceward.Change) error {
-	if err := json.Unmarshal([]byte(text), c); err != nil {
-		return fmt.Errorf("read a stored change: %w", err)
-	}
-	return nil
+	return j, readable, err
 }
 
 // Settle implements [onceward.Work].
@@ -117,12 +115,12 @@ func (s *Store) Settle(ctx context.Context, settlements []onceward.Settlement, n
 func (c *session) settle(s *onceward.Settlement) (int64, error) {
 	switch {
 	case s.Done:
-		return c.exec(`delete from onceward_jobs where handler = ? and lane = ? and version = ? and token = ?`, s.Handler, s.Lane[:], s.Version, s.Token)
+		return c.exec(`delete from onceward_jobs where handler = ? and lane = ? and version = ? and token = ? and dead = 0`, s.Handler, s.Lane[:], s.Version, s.Token)
 	case s.Dead:
-		return c.exec(`update onceward_jobs set dead = 1, error = ? where handler = ? and lane = ? and version = ? and token = ?`,
+		return c.exec(`update onceward_jobs set dead = 1, error = ? where handler = ? and lane = ? and version = ? and token = ? and dead = 0`,
 			errorText(s.Error), s.Handler, s.Lane[:], s.Version, s.Token)
 	default:
-		return c.exec(`update onceward_jobs set due = ?, error = ? where handler = ? and lane = ? and version = ? and token = ?`,
+		return c.exec(`update onceward_jobs set due = ?, error = ? where handler = ? and lane = ? and version = ? and token = ? and dead = 0`,
 			micros(s.Due), errorText(s.Error), s.Handler, s.Lane[:], s.Version, s.Token)
 	}
 }
@@ -154,8 +152,11 @@ func (s *Store) Jobs(ctx context.Context, limit int) ([]onceward.Job, error) {
 		}
 		copy(j.Lane[:], lane)
 		j.Due = fromMicros(dueAt)
+		if json.Unmarshal([]byte(change), &j.Change) != nil {
+			j.Change, j.LastError = onceward.Change{}, unreadable
+		}
 		jobs = append(jobs, j)
-		return decodeChange(change, &jobs[len(jobs)-1].Change)
+		return nil
 	}, `select handler, lane, version, change, attempts, due, token, dead, error from onceward_jobs order by rowid limit ?`, limitOf(limit))
 	return jobs, translate("list jobs", err)
 }

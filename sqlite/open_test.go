@@ -184,6 +184,42 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// TestUsersTransaction wants a transaction that the application began by hand, on
+// the only connection, to be refused and left alone.
+func TestUsersTransaction(t *testing.T) {
+	db := user(t, filepath.Join(t.TempDir(), "app.db"))
+	db.SetMaxOpenConns(1)
+	s, err := sqlite.New(db, sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	run := func(statement string) {
+		t.Helper()
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	run("create table mine (n integer)")
+	run("begin")
+	run("insert into mine values (7)")
+	for range 2 {
+		if err := commitOne(s, 1); !errors.Is(err, onceward.ErrUnavailable) || !strings.Contains(err.Error(), "BeginTx") {
+			t.Errorf("commit within the application's transaction: %v, want ErrUnavailable with what to do", err)
+		}
+	}
+	if _, err := sqlite.New(db, sqlite.Config{Prefix: "other_"}); !errors.Is(err, onceward.ErrUnavailable) {
+		t.Errorf("new within the application's transaction: %v, want ErrUnavailable", err)
+	}
+	run("commit")
+	if got := queryText(t, db, "select n from mine"); got != "7" {
+		t.Errorf("the application's transaction kept %q, want 7", got)
+	}
+	if err := commitOne(s, 1); err != nil {
+		t.Errorf("commit afterwards: %v", err)
+	}
+}
+
 // TestUsersPool leaves what the application opened open, and a pool of one
 // connection usable between two operations.
 func TestUsersPool(t *testing.T) {

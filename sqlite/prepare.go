@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+
+	lib "modernc.org/sqlite/lib"
 )
 
 func newSession(s *Store) session {
@@ -98,9 +100,12 @@ func (c *session) tune(cacheBytes int64) error {
 }
 
 // assertDurable wants every commit to be synced, and in a file the log to be
-// the journal.
+// the journal. On a connection that is in a transaction it is errInTransaction.
 func (c *session) assertDurable(inFile bool) error {
 	if err := c.script(`pragma synchronous = full`); err != nil {
+		if code(err) == lib.SQLITE_ERROR { // all that can be wrong with this statement
+			err = fmt.Errorf("%w: %w", errInTransaction, err)
+		}
 		return err
 	}
 	level, mode := int64(0), ""

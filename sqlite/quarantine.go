@@ -6,8 +6,7 @@ import (
 	"github.com/onceward/onceward"
 )
 
-// Quarantine implements [onceward.Inbox]. What counts against the limit of bytes
-// is the body and the header.
+// Quarantine implements [onceward.Inbox].
 func (s *Store) Quarantine(ctx context.Context, rejections []onceward.Rejection, limits onceward.QuarantineLimits) error {
 	if len(rejections) == 0 {
 		return nil
@@ -34,7 +33,7 @@ func (s *Store) Quarantine(ctx context.Context, rejections []onceward.Rejection,
 func (c *session) putRejection(r *onceward.Rejection) error {
 	d := &r.Delivery
 	headers := encodeHeader(d.Header)
-	size := int64(len(headers) + len(d.Body))
+	size := int64(len(d.Body) + len(headers) + len(d.Target) + len(r.Reason) + len(d.Method) + len(d.Remote)) // all that a sender can make long
 	_, err := c.exec(`insert into onceward_quarantine (source, at, reason, bytes, method, target, remote, headers, body) values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		r.Source, micros(d.At), r.Reason, size, d.Method, d.Target, d.Remote, headers, notNil(d.Body))
 	if err != nil {

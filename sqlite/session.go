@@ -128,7 +128,7 @@ func (c *session) bind(args []value) []driver.NamedValue {
 // fails or panics, or ctx has ended by then, all of it is rolled back. A commit
 // whose outcome cannot be told is ErrUnknownOutcome.
 func (c *session) transact(ctx context.Context, f func() error) error {
-	open := true
+	open := true // even if begin fails: what an earlier rollback left is ended, and the application's is not reached; see use
 	defer func() {
 		if open {
 			_ = c.rollback() // its error says only that there is nothing to roll back

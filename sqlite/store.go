@@ -153,6 +153,7 @@ func open(path string, cfg Config) (*Store, error) {
 	if cfg.ReadOnly {
 		return s.startReadOnly()
 	}
+	_, _ = modernc.Fdatasync(true) // not everywhere; without it SQLite syncs a little more
 	db, err := pool(fmt.Sprintf("%s?_pragma=busy_timeout(%d)", name, cfg.BusyTimeout.Milliseconds()), 1)
 	if err != nil {
 		return nil, errors.Join(err, readers.Close())
@@ -183,9 +184,21 @@ func fileURI(path string) string {
 
 // New makes a store over a database that the application has open through
 // modernc.org/sqlite, beside the application's own tables. It keeps one of the
-// pool's connections for itself and closes it, not db, in Close; a pool of one
-// connection it borrows for each operation. It switches the file to WAL, and
-// sets synchronous=FULL on the connection it uses.
+// pool's connections for itself and closes it, not db, in Close. It switches the
+// file to WAL, and sets synchronous=FULL on the connection it uses.
+//
+// A pool of one connection it borrows for each operation. While the application
+// is in a transaction of its own there, every method waits for its end, or for
+// that of its context: a handler that calls the store from within one waits for
+// itself.
+//
+// Leave synchronous at FULL, or at NORMAL, on the pool's other connections. Any
+// connection may move the write-ahead log, with the store's events in it, into
+// the file; one with synchronous=OFF does so without syncing, so that a power
+// failure may lose what was acknowledged, or damage the file.
+//
+// How files are synced is a setting of the whole process in modernc.org/sqlite,
+// which New leaves as it is. [Open] chooses fdatasync, where there is one.
 func New(db *sql.DB, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -210,7 +223,6 @@ func New(db *sql.DB, cfg Config) (*Store, error) {
 
 // start prepares the writing connection and the schema.
 func (s *Store) start(db *sql.DB, ownsDB bool) (*Store, error) {
-	_, _ = modernc.Fdatasync(true) // not everywhere; without it SQLite syncs a little more
 	w := &writer{
 		db: db, ownsDB: ownsDB, lock: make(chan struct{}, 1), shared: !ownsDB && s.reads == nil,
 		walLimit: s.cfg.WALLimit, walWait: s.cfg.WALLimit,

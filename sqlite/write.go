@@ -15,8 +15,8 @@ func (c *session) write(b *onceward.Batch, w *onceward.Writes) error {
 			return err
 		}
 	}
-	for _, id := range w.TakenUp {
-		taken, err := c.exec(`delete from onceward_facts where event = ? and verdict = 4`, id)
+	for _, up := range w.TakenUp {
+		taken, err := c.exec(`delete from onceward_facts where event = ? and verdict = 4 and revision < ?`, up.EventID, up.Below)
 		if err != nil {
 			return err
 		}
@@ -40,11 +40,13 @@ func (c *session) write(b *onceward.Batch, w *onceward.Writes) error {
 	}
 	for i := range w.Repeats {
 		r := &w.Repeats[i]
-		if _, err := c.exec(`insert into onceward_repeats (claim, event, at, remote, digest) values (?, ?, ?, ?, ?)`,
-			r.Claim[:], r.EventID, micros(r.At), r.Remote, r.Digest[:]); err != nil {
+		kept, err := c.exec(`insert into onceward_repeats (claim, event, at, remote, digest) select ?1, ?2, ?3, ?4, ?5
+			where not exists (select 1 from onceward_repeats where event = ?2 limit 1 offset ?6)`,
+			r.Claim[:], r.EventID, micros(r.At), r.Remote, r.Digest[:], int64(onceward.MaxRepeats-1))
+		if err != nil {
 			return err
 		}
-		n.repeats++
+		n.repeats += kept
 	}
 	return c.writeCounts(&n)
 }

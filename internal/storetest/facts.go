@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/onceward/onceward"
@@ -126,6 +128,22 @@ func testHeld(t *testing.T, h Harness) {
 			t.Errorf("the row is %s, want partial", e.Status)
 		}
 	})
+	t.Run("one is held still", testStillHeld(h))
+	t.Run("of several revisions", func(t *testing.T) {
+		w := newWorld(t, h)
+		var all []int64
+		for i := range 12 {
+			w.mapping = newMapping(t, w.source, int64(1+i*5%3)) // 1, 3, 2, 1, ...
+			a := w.arrival(fmt.Sprintf("e%d", i), homeless, homeless)
+			w.commit(a)
+			if w.mapping.Revision < 3 {
+				all = append(all, a.Event.ID)
+			}
+		}
+		equal(t, "held under 3", all, heldEvents(w, 3, 0, 100))
+		equal(t, "the first", all[:5], heldEvents(w, 3, 0, 5))
+		equal(t, "the rest", all[5:], heldEvents(w, 3, all[4], 5))
+	})
 	t.Run("taken up at once", func(t *testing.T) {
 		w := newWorld(t, h)
 		w.handle("job")
@@ -150,6 +168,47 @@ func testHeld(t *testing.T, h Harness) {
 			t.Errorf("%d jobs, want 1", n)
 		}
 	})
+}
+
+// testStillHeld lets two processes with one mapping take an event up of whose
+// facts one stays held: the others are told once.
+func testStillHeld(h Harness) func(t *testing.T) {
+	return func(t *testing.T) {
+		w := newWorld(t, h)
+		w.handle("job")
+		homeless := onceward.Fact{Rule: "callback", Held: "no member body.id"}
+		named := onceward.Fact{Rule: "callback", Kind: "job", Key: "j1", Held: "no status"}
+		stores := w.handleSet(2)
+		const rounds = 10
+		for r := range rounds {
+			w.mapping = newMapping(t, w.source, 1)
+			named.Key = fmt.Sprintf("j%d", r)
+			a := w.arrival("e"+named.Key, named, homeless)
+			w.commit(a)
+			w.mapping = newMapping(t, w.source, 2)
+			takers := []*onceward.Arrival{w.retake(a, told(named.Key, "text"), homeless), w.retake(a, told(named.Key, "text"), homeless)}
+			atOnce(t, len(takers), func(i int) error { return stores[i].Commit(context.Background(), w.batch(takers[i])) })
+			late := w.retake(a, told(named.Key, "text"), homeless)
+			w.commit(late)
+			words := outcomes(takers...)
+			slices.Sort(words)
+			equal(t, "the outcomes", []string{"duplicate", "new", "duplicate"}, append(words, outcomes(late)...))
+			if facts := w.history("job", named.Key); len(facts) != 1 || facts[0].Verdict != onceward.Applied {
+				t.Fatalf("the history: %+v; want one applied fact", facts)
+			}
+			if e := w.event(a.Event.ID); e.Facts != 2 || e.Held != 1 {
+				t.Fatalf("the event counts %d facts, %d held; want 2, 1", e.Facts, e.Held)
+			}
+			ids, err := w.store.HeldEvents(context.Background(), w.source, 3, a.Event.ID-1, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "held under 3", []int64{a.Event.ID}, ids)
+		}
+		if n := len(w.jobs()); n != rounds {
+			t.Errorf("%d jobs, want %d", n, rounds)
+		}
+	}
 }
 
 // retake takes up the held facts of a stored event.

@@ -87,6 +87,7 @@ func testUnknownCommit(t *testing.T, h Harness) {
 // kept is, what was reported failed is not, and only an unknown outcome may be
 // either.
 func testCancelled(t *testing.T, h Harness) {
+	t.Run("while it folds", testSlowFolding(h))
 	w := newWorld(t, h)
 	arrivals := make([]*onceward.Arrival, 300)
 	errs := make([]error, len(arrivals))
@@ -119,6 +120,9 @@ func testCancelled(t *testing.T, h Harness) {
 			t.Fatal(err)
 		}
 		kept[stored]++
+		if errs[i] != nil {
+			w.wantUndecided(a)
+		}
 		if errs[i] == nil && !stored || errs[i] != nil && stored && !errors.Is(errs[i], onceward.ErrUnknownOutcome) {
 			t.Errorf("commit %d: %v, and stored: %v", i, errs[i], stored)
 		}
@@ -128,6 +132,45 @@ func testCancelled(t *testing.T, h Harness) {
 	}
 	if kept[true] == 0 || kept[false] == 0 {
 		t.Errorf("%d commits were kept and %d were not; the race was none", kept[true], kept[false])
+	}
+}
+
+// testSlowFolding lets a deadline pass while a large batch is folded: the rest
+// is not folded, and nothing is kept.
+func testSlowFolding(h Harness) func(t *testing.T) {
+	return func(t *testing.T) {
+		w := newWorld(t, h)
+		const facts = 3000
+		folded, err := 0, error(nil)
+		for patience := 200 * time.Millisecond; folded == 0; patience *= 2 { // long enough to come to the folding
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			kind, kindErr := onceward.NewKind(onceward.Kind{
+				Name: "job", States: [][]string{{"text"}}, Order: []onceward.Component{onceward.Rank},
+				Derive: func(onceward.Folded) onceward.Derived {
+					folded++
+					<-ctx.Done()
+					return onceward.Derived{}
+				},
+			})
+			if kindErr != nil {
+				t.Fatal(kindErr)
+			}
+			w.mapping.Kinds["job"] = kind
+			a := w.arrival("e1")
+			for i := range facts {
+				a.Facts = append(a.Facts, told(fmt.Sprintf("j%d", i), "text"))
+			}
+			err = w.store.Commit(ctx, w.batch(a))
+			cancel()
+			w.wantUndecided(a)
+		}
+		if !errors.Is(err, onceward.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, onceward.ErrUnknownOutcome) {
+			t.Errorf("commit: %v, want ErrUnavailable for the deadline", err)
+		}
+		if folded >= facts {
+			t.Errorf("all %d facts were folded after the deadline", folded)
+		}
+		equal(t, "the counts", onceward.Stats{}, w.stats())
 	}
 }
 

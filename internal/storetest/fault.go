@@ -112,16 +112,19 @@ func run(ctx context.Context, f *FaultyStore, method string, do func() error) er
 	return err
 }
 
-// Commit implements [onceward.Inbox]. Where it fails the results of the arrivals
-// are empty, whatever was done.
+// Commit implements [onceward.Inbox]. Where a planned fault strikes the outcomes
+// are as the contract says; a failure of the store below is passed on as it is.
 func (f *FaultyStore) Commit(ctx context.Context, b *onceward.Batch) error {
-	err := run(ctx, f, "Commit", func() error { return f.below.Commit(ctx, b) })
-	if err != nil {
-		for _, a := range b.Arrivals {
-			a.Outcome, a.StoredID, a.Results = onceward.Undecided, 0, nil
+	fault, strikes := f.next(ctx, "Commit")
+	if !strikes || fault.Applied {
+		if err := f.below.Commit(ctx, b); err != nil || !strikes {
+			return err
 		}
 	}
-	return err
+	for _, a := range b.Arrivals {
+		a.Outcome, a.StoredID, a.Results = onceward.Undecided, 0, nil
+	}
+	return fault.err()
 }
 
 // Register implements [onceward.Inbox].

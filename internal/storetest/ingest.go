@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -175,9 +176,10 @@ func testAtomic(t *testing.T, h Harness) {
 		before := w.stats()
 		good, bad := w.arrival("e1", told("j0", "partial"), told("j1", "text")), w.arrival("e2", told("j2", "text"))
 		bad.Event.ID = first.Event.ID
-		if err := w.store.Commit(context.Background(), w.batch(good, bad)); err == nil {
-			t.Fatal("two events with one id were both stored")
+		if err := w.store.Commit(context.Background(), w.batch(good, bad)); err == nil || errors.Is(err, onceward.ErrUnavailable) {
+			t.Fatalf("two events with one id: %v; want an error of the batch, not of the store", err)
 		}
+		w.wantUndecided(good, bad)
 		equal(t, "the counts", before, w.stats())
 		w.noEntity("job", "j1")
 		w.noEntity("job", "j2")
@@ -193,18 +195,40 @@ func testAtomic(t *testing.T, h Harness) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		a := w.arrival("e1", told("j1", "text"))
+		a.Outcome, a.StoredID, a.Results = onceward.New, 7, []onceward.FactResult{{}} // as from an earlier commit
 		if err := w.store.Commit(ctx, w.batch(a)); !errors.Is(err, context.Canceled) {
 			t.Errorf("commit: %v, want context.Canceled", err)
 		}
+		w.wantUndecided(a)
 		equal(t, "the counts", onceward.Stats{}, w.stats())
 		w.commit(a)
 		equal(t, "the outcome", []string{"new"}, outcomes(a))
+	})
+	t.Run("a handler named twice", func(t *testing.T) {
+		w := newWorld(t, h)
+		w.handle("job", "job")
+		a := w.arrival("e1", told("j1", "text"))
+		if err := w.store.Commit(context.Background(), w.batch(a)); err == nil || errors.Is(err, onceward.ErrUnavailable) {
+			t.Errorf("two jobs with one identity: %v; want an error of the batch, not of the store", err)
+		}
+		w.wantUndecided(a)
+		equal(t, "the counts", onceward.Stats{}, w.stats())
 	})
 	t.Run("an empty batch", func(t *testing.T) {
 		w := newWorld(t, h)
 		w.commit()
 		equal(t, "the counts", onceward.Stats{}, w.stats())
 	})
+}
+
+// wantUndecided wants arrivals of a commit that failed to say nothing.
+func (w *world) wantUndecided(arrivals ...*onceward.Arrival) {
+	w.t.Helper()
+	for _, a := range arrivals {
+		if a.Outcome != onceward.Undecided || a.StoredID != 0 || a.Results != nil {
+			w.t.Errorf("%s: %v of event %d with %d results after a commit that failed", a.Event.Key, a.Outcome, a.StoredID, len(a.Results))
+		}
+	}
 }
 
 // testClaimOnce lets one event arrive many times.
@@ -296,6 +320,33 @@ func (w *world) wantOneCopy(arrivals []*onceward.Arrival) {
 	s := w.stats()
 	if s.Events != 1 || s.Repeats != int64(len(arrivals)-1) {
 		w.t.Errorf("stats count %d events and %d repeats, want 1 and %d", s.Events, s.Repeats, len(arrivals)-1)
+	}
+}
+
+// testRepeats lets one event come for ever: what is kept of it is bounded.
+func testRepeats(t *testing.T, h Harness) {
+	w := newWorld(t, h)
+	w.commit(w.arrival("e1", told("j1", "text")), w.arrival("e2"))
+	const batch = 300
+	for range 10 {
+		again := w.arrival("e1", told("j1", "text"))
+		again.Repeats = slices.Repeat([]onceward.Repeat{{At: began, Remote: "203.0.113.8"}}, batch-1)
+		w.commit(again)
+		if again.Outcome != onceward.Duplicate {
+			t.Fatalf("the event again: %v, want a duplicate", again.Outcome)
+		}
+	}
+	events, err := w.store.Events(context.Background(), onceward.EventQuery{})
+	if err != nil || len(events) != 2 {
+		t.Fatalf("%d events, %v; want 2", len(events), err)
+	}
+	kept := events[1].Repeats
+	if kept < onceward.MaxRepeats || kept > onceward.MaxRepeats+batch {
+		t.Errorf("%d deliveries are kept, want %d and at most a batch more", kept, onceward.MaxRepeats)
+	}
+	w.commit(w.arrival("e2"))
+	if s := w.stats(); s.Repeats != kept+1 {
+		t.Errorf("stats count %d repeats, want %d: another event's are kept still", s.Repeats, kept+1)
 	}
 }
 

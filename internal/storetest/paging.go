@@ -65,6 +65,20 @@ func testPaging(t *testing.T, h Harness) {
 			t.Fatalf("fact %d of a history is number %d", i+1, f.Seq)
 		}
 	}
+	long := w.arrival("long")
+	for i := range 2100 {
+		long.Facts = append(long.Facts, told(fmt.Sprintf("l%04d", 2099-i), "text"))
+	}
+	w.commit(long)
+	facts, err := w.store.EventFacts(ctx, long.Event.ID)
+	if err != nil || len(facts) != len(long.Facts) {
+		t.Fatalf("the facts of an event: %d, %v; want %d", len(facts), err, len(long.Facts))
+	}
+	for i, f := range facts {
+		if f.Fact.Key != long.Facts[i].Key {
+			t.Fatalf("fact %d of the event is about %s, want %s", i, f.Fact.Key, long.Facts[i].Key)
+		}
+	}
 	ids, err := w.store.HeldEvents(ctx, w.source, 2, 0, 10)
 	equal(t, "the events with held facts", held, ids)
 	if err != nil {

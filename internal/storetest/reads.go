@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,27 @@ func testQuarantineRing(t *testing.T, h Harness) {
 		equal(t, "the kept", []string{"large"}, reasons(w, "", 100))
 		put(w, limits, w.rejection("too large", 40_000))
 		equal(t, "the kept", []string(nil), reasons(w, "", 100))
+	})
+	t.Run("whatever is long", func(t *testing.T) {
+		long := strings.Repeat("x", 10_000)
+		for name, lengthen := range map[string]func(r *onceward.Rejection){
+			"body":          func(r *onceward.Rejection) { r.Delivery.Body = []byte(long) },
+			"target":        func(r *onceward.Rejection) { r.Delivery.Target += long },
+			"reason":        func(r *onceward.Rejection) { r.Reason += long },
+			"method":        func(r *onceward.Rejection) { r.Delivery.Method += long },
+			"header":        func(r *onceward.Rejection) { r.Delivery.Header = map[string][]string{"X-Long": {long}} },
+			"header's name": func(r *onceward.Rejection) { r.Delivery.Header = map[string][]string{long: {"1"}} },
+		} {
+			w := newWorld(t, h)
+			for i := range 5 {
+				r := w.rejection(fmt.Sprint(i), 1)
+				lengthen(&r)
+				put(w, onceward.QuarantineLimits{Count: 100, Bytes: 25_000}, r)
+			}
+			if got := reasons(w, "", 100); len(got) != 2 || got[0][0] != '4' || got[1][0] != '3' {
+				t.Errorf("with a long %s %d rejections are kept in 25,000 bytes, want the newest 2", name, len(got))
+			}
+		}
 	})
 	t.Run("at once", func(t *testing.T) {
 		w := newWorld(t, h)

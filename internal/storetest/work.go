@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -176,5 +177,45 @@ func testSettleToken(t *testing.T, h Harness) {
 	}
 	if err := w.store.Settle(ctx, []onceward.Settlement{done}, began); !errors.Is(err, onceward.ErrStaleToken) {
 		t.Errorf("settle what is gone: %v, want ErrStaleToken", err)
+	}
+	for name, again := range map[string]onceward.Settlement{
+		"done": settle(by["j2"]),
+		"dead": dead,
+		"due":  {Handler: dead.Handler, Lane: dead.Lane, Version: dead.Version, Token: dead.Token, Due: began},
+	} {
+		again.Error = "another word"
+		if err := w.store.Settle(ctx, []onceward.Settlement{again}, began); !errors.Is(err, onceward.ErrStaleToken) {
+			t.Errorf("settle what is dead as %s: %v, want ErrStaleToken", name, err)
+		}
+		if i := slices.IndexFunc(w.jobs(), func(j onceward.Job) bool { return j.Change.Key == "j2" }); i < 0 || !reflect.DeepEqual(w.jobs()[i], left["j2"]) {
+			t.Errorf("settled as %s the dead job is not what it was", name)
+		}
+	}
+}
+
+// testBrokenJob damages a job: it is dead once it is met, the others are claimed.
+func testBrokenJob(t *testing.T, h Harness) {
+	w := newWorld(t, h)
+	w.handle("job")
+	w.commit(w.arrival("e1", told("j1", "text"), told("j2", "text"), told("j2", "partial")))
+	w.db.Exec(t, "update "+strings.TrimSuffix(h.View, "entities")+`jobs set change = '{"version": "a secret"}' where version = 2`)
+	for n := range 2 { // the second time the leases are over
+		got := w.claimJobs(w.store, []string{"job"}, 10, began.Add(time.Duration(n)*time.Hour))
+		if len(got) != 2 {
+			t.Errorf("claim %d: %d jobs, want the 2 that can be read", n, len(got))
+		}
+		for _, j := range got {
+			if j.Version != 1 {
+				t.Errorf("claim %d: the damaged job is handed out", n)
+			}
+		}
+	}
+	jobs := w.jobs()
+	i := slices.IndexFunc(jobs, func(j onceward.Job) bool { return j.Version == 2 })
+	if len(jobs) != 3 || i < 0 || !jobs[i].Dead || !strings.Contains(jobs[i].LastError, "cannot be read") || strings.Contains(jobs[i].LastError, "secret") {
+		t.Errorf("the jobs: %+v; want the damaged one dead, with its reason", jobs)
+	}
+	if s := w.stats(); s.JobsDead != 1 || s.JobsPending != 2 {
+		t.Errorf("stats count %d dead and %d pending, want 1 and 2", s.JobsDead, s.JobsPending)
 	}
 }

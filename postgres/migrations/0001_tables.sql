@@ -72,7 +72,7 @@ create table {facts} (
 	primary key (entity, seq)
 );
 create index {prefix}facts_event on {facts} (event);
-create index {prefix}facts_held on {facts} (event) where verdict = 4;
+create index {prefix}facts_held on {facts} (revision, event) where verdict = 4;
 
 -- One row an entity. As with claims there is exactly one unique index, and none
 -- on what changes with each fact, so that updates stay within their page.

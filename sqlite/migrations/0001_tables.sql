@@ -79,7 +79,7 @@ create table onceward_facts (
   primary key (entity, seq)
 ) strict;
 create index onceward_facts_event on onceward_facts (event);
-create index onceward_facts_held on onceward_facts (event) where verdict = 4;
+create index onceward_facts_held on onceward_facts (revision, event) where verdict = 4;
 
 -- The entities. Version 0 holds nothing yet but held facts. facts is the number
 -- of the newest fact. There is one unique index and no other: see the guard.
