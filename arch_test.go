@@ -56,7 +56,8 @@ func rows() []archtest.Row {
 			Tests: []string{"sqlite", "inbox/inboxtest", "internal/storetest", "internal/pgtest", "postgres"},
 			Never: []string{"database/...", "os/..."}, Public: true,
 		},
-		{Dir: "inbox/internal/committer", Ours: []string{"."}, Never: []string{"database/...", "os/...", "net/..."}},
+		{Dir: "inbox/internal/panics", Ours: nil, Never: []string{"database/...", "os/...", "net/..."}},
+		{Dir: "inbox/internal/committer", Ours: []string{".", "inbox/internal/panics"}, Never: []string{"database/...", "os/...", "net/..."}},
 		{Dir: "inbox/inboxtest", Ours: []string{".", "inbox", "provider", "sqlite"}, Public: true},
 
 		// The stores: the root's contract and one driver each.

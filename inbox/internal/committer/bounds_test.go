@@ -60,7 +60,7 @@ func TestAReplayGrowsNoMemory(t *testing.T) {
 func slowStore() *tableStore {
 	s := newTableStore(1)
 	s.before = func(n int, b *onceward.Batch) error {
-		time.Sleep(time.Duration(len(b.Arrivals)) * time.Second)
+		<-time.After(time.Duration(len(b.Arrivals)) * time.Second) // of synctest's clock
 		return nil
 	}
 	return s
