@@ -102,6 +102,9 @@ func (a *app) checkConfig(done *checked, file string) error {
 	if err != nil {
 		return err
 	}
+	if len(c.Sources) == 0 {
+		return fmt.Errorf("%s has no source, so nothing would be taken in; write one under sources, as\n  stripe: {provider: stripe, secrets: [$STRIPE_WEBHOOK_SECRET]}", file)
+	}
 	secrets := 0
 	for _, s := range c.Sources {
 		secrets += len(s.Secrets)

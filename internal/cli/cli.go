@@ -124,6 +124,12 @@ Exit codes: 0 done; 1 it could not be done, or the answer is no; 2 the call mean
 	for _, make := range commands() {
 		root.AddCommand(make(a))
 	}
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			group(c) // so that a shell it does not know is refused
+		}
+	}
 	for _, c := range allCommands(root) {
 		c.DisableFlagsInUseLine = true
 	}

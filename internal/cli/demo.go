@@ -25,7 +25,7 @@ handlers that get the very same deliveries.
 
 Every figure of Onceward is read back from the store and compared with the script of the
 day; the exit code is 1 if they do not agree. Without --exit the server then stays up, to
-be looked at, until it is interrupted.`,
+be looked at, until it is interrupted (Ctrl-C); then its folder is removed.`,
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return a.demo(c.Context(), exit, seed) },
 	}
@@ -79,8 +79,10 @@ func lookLines(where demo.Where, exit bool) []string {
 	return []string{
 		"store      " + where.Store,
 		"admin      " + where.Admin + "/v1/entities?kind=payment",
-		"look       sqlite3 " + where.Store + ` "select status, count(*) from onceward_entities group by 1"`,
+		"look       sqlite3 " + where.Store + ` "select kind, status, count(*) from onceward_entities group by 1, 2"`,
 		"           onceward entities list --store sqlite:" + where.Store,
-		"next       interrupt this, then: onceward serve",
+		"onceward   is what `go build -o onceward ./cmd/onceward` makes; or go run ./cmd/onceward",
+		"stays up   until Ctrl-C; then the store and its folder are removed",
+		"next       Ctrl-C, then: onceward serve",
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,15 @@ func entitiesCommand(a *app) *cobra.Command {
 type listFlags struct {
 	source, kind, key, status, typ string
 	limit                          int
+}
+
+// nothing says why a list is empty: an empty store, or a filter that fits
+// nothing.
+func (f *listFlags) nothing(many, one string) string {
+	if f.source+f.kind+f.key+f.status+f.typ == "" {
+		return "no " + many + " yet; `onceward send stripe` makes some"
+	}
+	return "no " + one + " fits the filter; without it the list has every " + one + " there is"
 }
 
 // limited adds --limit and checks it.
@@ -73,9 +83,9 @@ func (a *app) listEntities(ctx context.Context, f listFlags) error {
 			return a.printJSON(out)
 		}
 		if len(shown) == 0 {
-			return a.print("no rows yet; `onceward send stripe` makes some")
+			return a.print("%s", f.nothing("rows", "row"))
 		}
-		t := &screen.Table{Most: []int{12, 14, 36, 20, 10}}
+		t := &screen.Table{Most: []int{12, 14, 36, 20, 10}, Whole: !isTerminal(a.Stdout)}
 		t.Add("source", "kind", "key", "status", "changes", "")
 		for i := range shown {
 			e := &shown[i]
@@ -175,7 +185,7 @@ func findEntity(ctx context.Context, store onceward.Reader, q onceward.EntityQue
 	}
 	switch len(rows) {
 	case 0:
-		return nil, fmt.Errorf("there is no %s %s; `onceward entities list --kind %s` shows those there are", q.Kind, screen.Clean(q.Key), q.Kind)
+		return nil, noEntity(ctx, store, q)
 	case 1:
 		return store.Entity(ctx, rows[0].Ref)
 	}
@@ -190,8 +200,39 @@ func findEntity(ctx context.Context, store onceward.Reader, q onceward.EntityQue
 	return nil, fmt.Errorf("several rows have this key; name the source before the kind, or the scope:\n%s", strings.Join(names, "\n"))
 }
 
-// maxRepeats bounds how many events are asked for their repeats.
-const maxRepeats = 500
+// noEntity says what there is instead of a row.
+func noEntity(ctx context.Context, store onceward.Reader, q onceward.EntityQuery) error {
+	name := screen.Clean(q.Kind + " " + q.Key)
+	same, err := store.Entities(ctx, onceward.EntityQuery{Kind: q.Kind, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(same) > 0 {
+		return fmt.Errorf("there is no %s; `onceward entities list --kind %s` shows those there are", name, shellWord(screen.Clean(q.Kind)))
+	}
+	rows, err := store.Entities(ctx, onceward.EntityQuery{Limit: maxKinds})
+	if err != nil {
+		return err
+	}
+	var kinds []string
+	for i := range rows {
+		if kind := screen.Clean(rows[i].Kind); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return fmt.Errorf("there is no %s: the store has no rows yet; `onceward send stripe` makes some", name)
+	}
+	slices.Sort(kinds)
+	return fmt.Errorf("there is no %s: no row is of that kind; the kinds there are: %s", name, strings.Join(kinds, ", "))
+}
+
+// maxKinds bounds the rows that are read to name the kinds, maxRepeats how many
+// events are asked for their repeats.
+const (
+	maxKinds   = 500
+	maxRepeats = 500
+)
 
 // repeatsOf says how often the events behind facts were delivered again.
 func repeatsOf(ctx context.Context, store onceward.Reader, facts []onceward.StoredFact) (map[string]int64, error) {

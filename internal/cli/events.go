@@ -55,13 +55,17 @@ func (a *app) listEvents(ctx context.Context, f listFlags) error {
 			return a.printJSON(out)
 		}
 		if len(shown) == 0 {
-			return a.print("no events yet; `onceward send stripe` makes some")
+			return a.print("%s", f.nothing("events", "event"))
 		}
-		t := &screen.Table{Most: []int{0, 0, 12, 22}}
+		t := &screen.Table{Most: []int{0, 0, 12, 22}, Whole: !isTerminal(a.Stdout)}
+		key := keyTail
+		if t.Whole {
+			key = screen.Clean
+		}
 		t.Add("received UTC", "id", "source", "type", "key", "")
 		for i := range shown {
 			e := &shown[i]
-			t.Add(received(e, &shown[len(shown)-1], a.Now()), fmt.Sprint(e.ID), e.Source, eventType(e), keyTail(e.Key), eventSummary(e))
+			t.Add(received(e, &shown[len(shown)-1], a.Now()), fmt.Sprint(e.ID), e.Source, eventType(e), key(e.Key), eventSummary(e))
 		}
 		if len(events) > f.limit {
 			t.Add("...", "", "", "", "", "more: --limit, or filter")
@@ -175,12 +179,12 @@ func (a *app) showEvent(ctx context.Context, id int64, raw, headers bool) error 
 		if a.json {
 			return a.printJSON(out)
 		}
-		return a.printLines(eventLines(&out))
+		return a.printLines(eventLines(&out, !isTerminal(a.Stdout)))
 	})
 }
 
-// eventLines show an event for a terminal.
-func eventLines(e *v1.EventDetail) []string {
+// eventLines show an event for a terminal, or whole.
+func eventLines(e *v1.EventDetail, whole bool) []string {
 	where := e.Source
 	if e.Scope.Scope != "" {
 		where += ", " + e.Scope.Scope
@@ -190,8 +194,11 @@ func eventLines(e *v1.EventDetail) []string {
 		typ = "event"
 	}
 	head := fmt.Sprintf("%s %s", typ, e.Key)
-	lines := []string{screen.Cut(screen.Clean(head), screen.Width)}
-	t := &screen.Table{}
+	lines := []string{screen.Clean(head)}
+	if !whole {
+		lines[0] = screen.Cut(lines[0], screen.Width)
+	}
+	t := &screen.Table{Whole: whole}
 	t.Add("id", e.ID)
 	t.Add("source", where)
 	again := ""
@@ -210,7 +217,7 @@ func eventLines(e *v1.EventDetail) []string {
 		return append(lines, "", "  it tells nothing: no rule of "+e.Source+" reads it (unmapped)")
 	}
 	lines = append(lines, "")
-	facts := &screen.Table{Most: []int{14, 12, 34, 16, 8}}
+	facts := &screen.Table{Most: []int{14, 12, 34, 16, 8}, Whole: whole}
 	facts.Add("rule", "kind", "key", "said", "verdict", "")
 	for _, f := range e.Tells {
 		note := f.Held

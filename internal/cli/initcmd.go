@@ -63,7 +63,7 @@ func (a *app) init(ctx context.Context, sources []string) error {
 	text, secrets := config.Initial(store, sources, variable)
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already; `onceward check` says whether it is right", file)
+		return fmt.Errorf("%s is there already; `%s` says whether it is right", file, withConfig("check", file))
 	}
 	if err != nil {
 		return fmt.Errorf("write the configuration: %w", err)
@@ -115,5 +115,5 @@ func (a *app) initDone(file, store string, sources, secrets []string) error {
 	if len(unset) > 0 {
 		lines = append(lines, "set        "+strings.Join(unset, ", ")+" to what the sender shows")
 	}
-	return a.printLines(append(lines, "then       onceward check, onceward serve"))
+	return a.printLines(append(lines, "then       "+withConfig("check", file)+", "+withConfig("serve", file)))
 }

@@ -3,12 +3,15 @@ package cli
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/internal/cli/config"
 	"github.com/onceward/onceward/internal/cli/screen"
 	"github.com/onceward/onceward/provider"
 )
@@ -24,7 +27,7 @@ func providerCommand(a *app) *cobra.Command {
 	var file bool
 	show := &cobra.Command{
 		Use:               "show PROVIDER [--file]",
-		Short:             "what is known of a provider",
+		Short:             "what is known of a provider, or of a file of one's own, as ./acme.yaml",
 		Args:              args(cobra.ExactArgs(1)),
 		RunE:              func(_ *cobra.Command, given []string) error { return a.showProvider(given[0], file) },
 		ValidArgsFunction: completeProviders,
@@ -100,7 +103,7 @@ func (a *app) listProviders() error {
 	if a.json {
 		return a.printJSON(shapes)
 	}
-	t := &screen.Table{Most: []int{0, 24, 38}}
+	t := &screen.Table{Most: []int{0, 24, 38}, Whole: !isTerminal(a.Stdout)}
 	t.Add("provider", "title", "kinds", "")
 	for _, s := range shapes {
 		note := ""
@@ -120,16 +123,37 @@ func kindNames(kinds []kindShape) string {
 	return strings.Join(names, ", ")
 }
 
-func (a *app) showProvider(name string, file bool) error {
-	p, err := provider.Builtin(name)
+// openProvider returns a provider of the catalogue, or one that a file of one's
+// own describes, as ./acme.yaml.
+func openProvider(name string) (p *provider.Provider, own bool, err error) {
+	own = strings.Contains(name, "/") || filepath.IsAbs(name) || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name))
+	if !own {
+		if p, err = provider.Builtin(name); err != nil {
+			return nil, false, &usageError{err}
+		}
+		return p, false, nil
+	}
+	text, err := os.ReadFile(name)
 	if err != nil {
-		return &usageError{err}
+		return nil, true, fmt.Errorf("read the provider file: %w", err)
+	}
+	p, err = provider.Parse(config.ProviderName(name), text, provider.Options{File: name, ReadFile: os.ReadFile})
+	return p, true, err
+}
+
+func (a *app) showProvider(name string, file bool) error {
+	p, own, err := openProvider(name)
+	if err != nil {
+		return err
 	}
 	if file {
 		_, err := a.Stdout.Write(p.Doc())
 		return err
 	}
 	s := shapeOf(p)
+	if own {
+		s.Samples = []string{} // those of a catalogue's provider of that name are not its own
+	}
 	if a.json {
 		return a.printJSON(s)
 	}

@@ -142,11 +142,15 @@ type target struct {
 	secretOf         string // in words
 	to, signedAs     string
 	name, catalogued string // of the source, and of the provider in the catalogue
+	maxBody          int64  // in bytes, as far as it is known here
 }
 
 func (a *app) send(ctx context.Context, name, event string, f sendFlags) error {
 	if f.repeat < 1 || f.concurrency < 1 {
 		return usage("--repeat and --concurrency are numbers from 1")
+	}
+	if err := config.CheckSecret(f.secret); err != nil {
+		return usage("--secret %w", err)
 	}
 	t, err := a.target(name, f)
 	if err != nil {
@@ -180,7 +184,7 @@ func (a *app) send(ctx context.Context, name, event string, f sendFlags) error {
 	if err != nil {
 		return unreachable(t.to, err)
 	}
-	report := newReport(t, len(items), answers)
+	report := newReport(t, len(items), calls, answers)
 	if f.shuffle {
 		report.Seed = fmt.Sprint(seed)
 	}
@@ -207,7 +211,7 @@ func (a *app) target(name string, f sendFlags) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{name: name, catalogued: name, to: "http://" + devListen + "/in/" + name}
+	t := &target{name: name, catalogued: name, to: "http://" + devListen + "/in/" + name, maxBody: config.DefaultMaxBody}
 	if s.file != nil {
 		source := s.file.Source(name)
 		for i := range s.file.Sources {
@@ -221,6 +225,7 @@ func (a *app) target(name string, f sendFlags) (*target, error) {
 		if source != nil {
 			t.name, t.catalogued, t.provider = source.Name, source.Provider.Name(), source.Provider
 			t.to = localAddress(s.file.Listen) + source.Path
+			t.maxBody = source.MaxBody
 			t.secretOf = "the first secret of source " + source.Name
 			if s.file.PublicURL != "" {
 				t.signedAs = s.file.PublicURL + source.Path

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onceward/onceward/internal/cli/config"
 	"github.com/onceward/onceward/internal/cli/screen"
 	"github.com/onceward/onceward/internal/cli/sender"
 	"github.com/onceward/onceward/provider"
@@ -20,7 +21,9 @@ type sentReport struct {
 	// Entities are those that the answers told of, which a server in development
 	// mode does; else those that the deliveries are about, without a status.
 	Entities []sentEntity `json:"entities"`
-	Seed     string       `json:"seed,omitempty"`
+	// Untold are the events that changed no row for a reason to look at.
+	Untold []untold `json:"untold,omitempty"`
+	Seed   string   `json:"seed,omitempty"`
 }
 
 // sentCount counts equal answers.
@@ -39,17 +42,68 @@ type sentEntity struct {
 	version int64
 }
 
-func newReport(t *target, events int, answers []sender.Answer) *sentReport {
+// untold is an event of which no rule reads anything, or a fact of which is held.
+type untold struct {
+	Event string `json:"event"`
+	// Held is why, "" for an event that is unmapped.
+	Held string `json:"held,omitempty"`
+}
+
+// newReport counts the answers, of which each belongs to the call of its number.
+func newReport(t *target, events int, calls []*sender.Delivery, answers []sender.Answer) *sentReport {
 	r := &sentReport{Events: events, Deliveries: len(answers), To: t.to, Answers: []sentCount{}, Entities: []sentEntity{}}
-	for _, a := range answers {
+	for i, a := range answers {
 		r.count(a)
+		r.untold(t, calls[i], &a)
 		for _, f := range a.Facts {
-			if f.Kind != "" && f.Key != "" {
+			if f.Held == "" && f.Kind != "" && f.Key != "" {
 				r.entity(sentEntity{f.Kind, f.Key, f.Status, f.Version})
 			}
 		}
 	}
 	return r
+}
+
+// untold notes the events of an answer that changed nothing, each once. Only the
+// development mode tells facts, so whether any rule reads a delivery is asked here.
+func (r *sentReport) untold(t *target, d *sender.Delivery, a *sender.Answer) {
+	for _, e := range a.Events {
+		known := slices.ContainsFunc(r.Untold, func(u untold) bool { return u.Event == e.ID })
+		held := slices.IndexFunc(e.Facts, func(f sender.Fact) bool { return f.Held != "" })
+		switch {
+		case known:
+		case held >= 0:
+			r.Untold = append(r.Untold, untold{e.ID, e.Facts[held].Held})
+		case len(e.Facts) == 0 && !tells(t, d):
+			r.Untold = append(r.Untold, untold{Event: e.ID})
+		}
+	}
+}
+
+// tells reports whether any rule reads a fact from a delivery.
+func tells(t *target, d *sender.Delivery) bool {
+	req := &provider.Request{Method: http.MethodPost, URL: d.To, Header: d.Header, Body: d.Body}
+	return slices.ContainsFunc(t.provider.Read(req), func(r provider.Reading) bool { return len(r.Facts) > 0 })
+}
+
+// untoldLines say what was held or unmapped, and where to look.
+func (r *sentReport) untoldLines(colour screen.Colour) []string {
+	const most = 6
+	var lines []string
+	for _, u := range r.Untold[:min(most, len(r.Untold))] {
+		said := "unmapped: no rule reads it"
+		if u.Held != "" {
+			said = "held: " + screen.Clean(u.Held)
+		}
+		for _, line := range screen.Wrap(said, screen.Width-2) {
+			lines = append(lines, "  "+colour.Strong(line))
+		}
+		lines = append(lines, "      onceward events show "+screen.Clean(u.Event))
+	}
+	if more := len(r.Untold) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more   onceward events list", more))
+	}
+	return lines
 }
 
 func (r *sentReport) count(a sender.Answer) {
@@ -105,7 +159,7 @@ func (a *app) printSent(r *sentReport, t *target, items []*sender.Delivery) erro
 	if a.json {
 		err = a.printJSON(r)
 	} else {
-		err = a.printLines(r.lines(t, a.colour()))
+		err = a.printLines(r.lines(t, a.colour(), !isTerminal(a.Stdout)))
 	}
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -116,7 +170,8 @@ func (a *app) printSent(r *sentReport, t *target, items []*sender.Delivery) erro
 	return nil
 }
 
-func (r *sentReport) lines(t *target, colour screen.Colour) []string {
+// lines show the report for a terminal, or whole.
+func (r *sentReport) lines(t *target, colour screen.Colour, whole bool) []string {
 	head := fmt.Sprintf("  %s, signed with %s", plural(int64(r.Events), "event"), t.secretOf)
 	if r.Deliveries != r.Events {
 		head = fmt.Sprintf("  %s, %s, signed with %s", plural(int64(r.Events), "event"), plurals(int64(r.Deliveries), "delivery", "deliveries"), t.secretOf)
@@ -136,19 +191,19 @@ func (r *sentReport) lines(t *target, colour screen.Colour) []string {
 	}
 	for _, c := range r.Answers {
 		if c.Status != http.StatusOK {
-			for _, said := range refusal(c) {
+			for _, said := range refusal(c, t) {
 				for _, line := range screen.Wrap(said, screen.Width-2) {
 					lines = append(lines, "  "+colour.Bad(line))
 				}
 			}
 		}
 	}
-	return append(lines, r.entityLines()...)
+	return append(append(lines, r.untoldLines(colour)...), r.entityLines(whole)...)
 }
 
 // refusal says what an answer other than 200 means, a line for what came and a
 // line for what follows.
-func refusal(c sentCount) []string {
+func refusal(c sentCount, t *target) []string {
 	times := ""
 	if c.Count > 1 {
 		times = fmt.Sprintf(" (%d times)", c.Count)
@@ -165,6 +220,11 @@ func refusal(c sentCount) []string {
 		return []string{"401 rejected" + times + ": " + reason, "nothing was stored" + kept}
 	case http.StatusNotFound:
 		return []string{"404" + times + ": no source answers there; the address ends in /in/SOURCE"}
+	case http.StatusRequestEntityTooLarge:
+		return []string{
+			fmt.Sprintf("413%s: the body is longer than max_body of source %s, %d bytes", times, t.name, t.maxBody),
+			"nothing was stored; raise it in " + config.DefaultFile + ": sources: {" + t.name + ": {max_body: 4MiB}}",
+		}
 	case http.StatusServiceUnavailable:
 		return []string{"503" + times + ": not now, the store is busy or down", "nothing was acknowledged, so send it again"}
 	}
@@ -173,7 +233,7 @@ func refusal(c sentCount) []string {
 
 // entityLines name the entities and how to see them, beside each other where that
 // fits.
-func (r *sentReport) entityLines() []string {
+func (r *sentReport) entityLines(whole bool) []string {
 	const most = 6
 	shown := r.Entities[:min(most, len(r.Entities))]
 	said, show := make([]string, len(shown)), make([]string, len(shown))
@@ -188,14 +248,20 @@ func (r *sentReport) entityLines() []string {
 			wide = max(wide, n)
 		}
 	}
+	cut := func(line string) string {
+		if whole {
+			return line
+		}
+		return screen.Cut(line, screen.Width)
+	}
 	var lines []string
 	for i := range shown {
 		line := fmt.Sprintf("  %-*s   %s", wide, said[i], show[i])
 		if len([]rune(line)) > screen.Width {
-			lines = append(lines, screen.Cut("  "+said[i], screen.Width))
+			lines = append(lines, cut("  "+said[i]))
 			line = "      " + show[i]
 		}
-		lines = append(lines, screen.Cut(line, screen.Width))
+		lines = append(lines, cut(line))
 	}
 	if more := len(r.Entities) - len(shown); more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more   onceward entities list", more))

@@ -47,12 +47,20 @@ type reader = func(file string, text []byte, w config.World) (*config.Config, er
 func (a *app) readConfig(file string, read reader) (*config.Config, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no %s; `onceward init` writes one", file)
+		return nil, fmt.Errorf("there is no %s; `%s` writes one", file, withConfig("init", file))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	return read(file, text, a.world())
+}
+
+// withConfig is a command that works on the same configuration file.
+func withConfig(command, file string) string {
+	if file == config.DefaultFile {
+		return "onceward " + command
+	}
+	return "onceward " + command + " --config " + shellWord(file)
 }
 
 // setup finds the configuration: --config, else onceward.yaml if there is one,
@@ -103,6 +111,9 @@ func variable(source string) string {
 // devSources compiles a source for every provider of the catalogue. A secret that
 // stands in the environment is live beside the made-up one.
 func (a *app) devSources(store string) (map[string]inbox.Source, error) {
+	if err := instance.CheckFile(store); err != nil {
+		return nil, err
+	}
 	secrets, err := dev.Ensure(dev.PathFor(store), provider.Catalog(), a.Random)
 	if err != nil {
 		return nil, err
@@ -143,11 +154,11 @@ func (a *app) namedSource(name string) (*provider.Provider, error) {
 		return nil, usage("%w", err)
 	}
 	secret := a.Getenv(variable(name))
-	switch {
-	case secret == "":
+	if secret == "" {
 		return nil, fmt.Errorf("$%s is not set; it holds the secret that the sender shows, as\n  %s=… onceward serve --source %s", variable(name), variable(name), name)
-	case strings.TrimSpace(secret) != secret:
-		return nil, fmt.Errorf("$%s has white space before or behind it, which is part of no secret; take it away where it is set", variable(name))
+	}
+	if err := config.CheckSecret(secret); err != nil {
+		return nil, fmt.Errorf("$%s %w", variable(name), err)
 	}
 	p, err := provider.Compile(provider.SourceConfig{Name: name, Provider: name, Secrets: []string{secret}})
 	if err != nil {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/onceward/onceward/internal/cli/config"
 	"github.com/onceward/onceward/provider"
 )
 
@@ -33,7 +35,8 @@ func verifyCommand(a *app) *cobra.Command {
 The exit code is 0 or 1; 2 if the call means nothing.
 
 The body has to be the bytes as they came: one blank more, or another order of the members,
-and no signature fits.`,
+and no signature fits. PROVIDER is a name of the catalogue or a file of one's own, as
+./acme.yaml.`,
 		Example: `  onceward verify stripe --secret whsec_... -H 'Stripe-Signature: t=...,v1=...' --body delivery.json`,
 		Args:    args(cobra.ExactArgs(1)),
 		RunE:    func(c *cobra.Command, given []string) error { return a.verify(c.Context(), given[0], f) },
@@ -56,6 +59,11 @@ func (a *app) verify(_ context.Context, name string, f verifyFlags) error {
 	if f.secret2 != "" {
 		secrets = append(secrets, f.secret2)
 	}
+	for _, secret := range secrets {
+		if err := config.CheckSecret(secret); err != nil {
+			return usage("--secret %w", err)
+		}
+	}
 	params := map[string]string{}
 	for _, text := range f.params {
 		key, value, found := strings.Cut(text, "=")
@@ -68,7 +76,7 @@ func (a *app) verify(_ context.Context, name string, f verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	p, err := provider.Compile(provider.SourceConfig{Name: name, Provider: name, Secrets: secrets, Params: params})
+	p, err := provider.Compile(provider.SourceConfig{Name: name, Provider: name, Secrets: secrets, Params: params, ReadFile: os.ReadFile})
 	if err != nil {
 		return &usageError{flagged(err)}
 	}

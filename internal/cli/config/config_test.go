@@ -295,3 +295,18 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Errorf("%s differs; if that is meant, run the test with -update:\n%s", file, d)
 	}
 }
+
+func TestCheckSecret(t *testing.T) {
+	for value, fits := range map[string]bool{
+		"whsec_1": true, "two words": true, "-----BEGIN PUBLIC KEY-----\nAA==\n-----END PUBLIC KEY-----": true, "{\n\"keys\": []}": true,
+		" whsec_1": false, "whsec_1\n": false, "whsec_1\nwhsec_2": false, "whsec_1\r\nwhsec_2": false,
+	} {
+		err := CheckSecret(value)
+		if (err == nil) != fits {
+			t.Errorf("CheckSecret(%q) = %v, want it to fit: %t", value, err, fits)
+		}
+		if err != nil && strings.Contains(err.Error(), "whsec") {
+			t.Errorf("the error holds the secret: %v", err)
+		}
+	}
+}

@@ -279,13 +279,27 @@ func (w World) resolve(text, dir string) (string, error) {
 	default:
 		return "", errors.New("a secret never stands in this file; put it into a variable and write $NAME, or into a file and write file:PATH")
 	}
-	switch {
-	case strings.TrimSpace(value) == "":
+	if strings.TrimSpace(value) == "" {
 		return "", fmt.Errorf("%s is empty, and an empty secret is one that everybody knows; set it to the one that the sender shows", text)
-	case strings.TrimSpace(value) != value:
-		return "", fmt.Errorf("%s has white space before or behind it, which is part of no secret; take it away where it is set", text)
+	}
+	if err := CheckSecret(value); err != nil {
+		return "", fmt.Errorf("%s %w", text, err)
 	}
 	return value, nil
+}
+
+// CheckSecret refuses white space around a secret and a line end within it, which
+// are slips of whoever set it. PEM and JSON, as keys come, have lines. The error
+// is to stand behind the name of what holds the secret.
+func CheckSecret(value string) error {
+	if strings.TrimSpace(value) != value {
+		return errors.New("has white space before or behind it, which is part of no secret; take it away where it is set")
+	}
+	keys := strings.HasPrefix(value, "-----BEGIN") || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")
+	if !keys && strings.ContainsAny(value, "\r\n") {
+		return errors.New("has a line end within it, which is part of no secret; write one secret where it is set, and another under a name of its own")
+	}
+	return nil
 }
 
 // pathless leaves out the path, which the reference has said.

@@ -100,6 +100,13 @@ func TestFigures(t *testing.T) {
 		if err != nil || status != "succeeded" || user != musicUser || tracks != 2 {
 			t.Errorf("the song is %q for %q with %d tracks, %v", status, user, tracks, err)
 		}
+		var orders string
+		err = db.QueryRowContext(t.Context(), `
+			select group_concat(status || ' ' || n, ', ') from (
+				select status, count(*) as n from onceward_entities where source = 'pagarme' and kind = 'order' group by 1 order by 1)`).Scan(&orders)
+		if want := "canceled 2, failed 1, paid 6, pending 1"; err != nil || orders != want {
+			t.Errorf("the orders are %q, %v, want %q as their charges", orders, err, want)
+		}
 	})
 }
 

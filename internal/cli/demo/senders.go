@@ -131,10 +131,14 @@ func pagarmeSale(s *sale, n int, at time.Time, back int64) {
 	stamp := func(after time.Duration) string { return at.Add(after).Format(time.RFC3339) }
 	tell := func(kind, status string, refund bool, after time.Duration, more string) {
 		number++
+		order := status // the copy of the order that a charge brings
+		if status == "chargedback" {
+			order = "paid" // a dispute changes the charge alone
+		}
 		s.tell(kind, refund, `{"id":"hook_MadeUpDay%04d%02d","account":{"id":"acc_MadeUp00000001","name":"Loja exemplo"},"type":"%s","created_at":"%s",`+
 			`"data":{"id":"%s","code":"D-%d","amount":%d,"status":"%s","currency":"BRL","payment_method":"pix","created_at":"%s","updated_at":"%s",`+
-			`"order":{"id":"or_MadeUpDay%07d","code":"D-%d","amount":%d,"currency":"BRL","status":"pending","created_at":"%s","updated_at":"%s"}%s}}`,
-			n+1, number, kind, stamp(after), s.key, n+1, s.amount, status, stamp(0), stamp(after), n+1, n+1, s.amount, stamp(0), stamp(after), more)
+			`"order":{"id":"or_MadeUpDay%07d","code":"D-%d","amount":%d,"currency":"BRL","status":"%s","created_at":"%s","updated_at":"%s"}%s}}`,
+			n+1, number, kind, stamp(after), s.key, n+1, s.amount, status, stamp(0), stamp(after), n+1, n+1, s.amount, order, stamp(0), stamp(after), more)
 	}
 	tell("charge.pending", "pending", false, 0, "")
 	switch s.plot {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/onceward/onceward"
@@ -33,6 +36,9 @@ func OpenStore(ctx context.Context, url string, mode Mode) (onceward.Store, erro
 	path, isFile := strings.CutPrefix(url, "sqlite:")
 	if !isFile {
 		store, err := postgres.Open(ctx, url)
+		if errors.Is(err, onceward.ErrUnavailable) {
+			return nil, &unreachable{err}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -43,12 +49,58 @@ func OpenStore(ctx context.Context, url string, mode Mode) (onceward.Store, erro
 			return nil, fmt.Errorf("%w: %s; start `onceward serve` here, or name another with --store", ErrNoStore, path)
 		}
 	}
+	if err := CheckFile(url); err != nil {
+		return nil, err
+	}
 	store, err := sqlite.OpenConfig(path, sqlite.Config{ReadOnly: mode == Read})
 	if err != nil {
 		return nil, err
 	}
 	return store, nil
 }
+
+// CheckFile says what to do where the path of sqlite:FILE can hold no database: its
+// folder does not exist, or something else is there. Other stores pass.
+func CheckFile(url string) error {
+	path, isFile := strings.CutPrefix(url, "sqlite:")
+	if !isFile || path == ":memory:" {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the folder %s does not exist; make it (mkdir -p %s), or name another with --store sqlite:FILE", dir, dir)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil // opening the store says what is wrong, if anything is
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder; name a file in it, as --store sqlite:%s", path, filepath.Join(path, "onceward.db"))
+	}
+	const magic = "SQLite format 3\x00"
+	head := make([]byte, len(magic))
+	if n, err := io.ReadFull(f, head); n > 0 && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && string(head[:n]) != magic {
+		return fmt.Errorf("%s is not an SQLite database, and nothing was changed in it; move it away, or name another file with --store sqlite:FILE", path)
+	}
+	return nil
+}
+
+// unreachable is a server that does not answer, with what to look at.
+type unreachable struct{ err error }
+
+// Error says each reason once: a driver tries an address with and without TLS.
+func (u *unreachable) Error() string {
+	var lines []string
+	for line := range strings.SplitSeq(u.err.Error(), "\n") {
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n") + "\nsee that PostgreSQL runs there, and that host, port, user and password of the store are right"
+}
+
+func (u *unreachable) Unwrap() error { return u.err }
 
 // Migration is one step of a store's schema.
 type Migration struct {

@@ -84,7 +84,10 @@ type Table struct {
 	// Most bounds the characters of each column; 0 or a missing entry is no bound.
 	// The last column takes what is left of the line.
 	Most []int
-	rows [][]string
+	// Whole says that nothing is cut, neither cells nor lines: for output that no
+	// terminal shows.
+	Whole bool
+	rows  [][]string
 }
 
 // Add appends a row. Cells are cleaned.
@@ -92,7 +95,7 @@ func (t *Table) Add(cells ...string) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
 		row[i] = Clean(c)
-		if i < len(t.Most) && t.Most[i] > 0 {
+		if !t.Whole && i < len(t.Most) && t.Most[i] > 0 {
 			row[i] = Cut(row[i], t.Most[i])
 		}
 	}
@@ -130,7 +133,7 @@ func (t *Table) Wide() int {
 	return total
 }
 
-// Lines returns the rows, each behind the indent and cut to Width.
+// Lines returns the rows, each behind the indent and, unless Whole, cut to Width.
 func (t *Table) Lines(indent string) []string {
 	widths := t.widths()
 	lines := make([]string, len(t.rows))
@@ -139,7 +142,10 @@ func (t *Table) Lines(indent string) []string {
 		for i, c := range row {
 			padded[i] = c + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
 		}
-		lines[j] = Cut(strings.TrimRight(indent+strings.Join(padded, gap), " "), Width)
+		lines[j] = strings.TrimRight(indent+strings.Join(padded, gap), " ")
+		if !t.Whole {
+			lines[j] = Cut(lines[j], Width)
+		}
 	}
 	return lines
 }

@@ -46,6 +46,15 @@ func TestTableFitsTheLine(t *testing.T) {
 	}
 }
 
+func TestWholeTableCutsNothing(t *testing.T) {
+	long := strings.Repeat("x", 3*Width)
+	tab := Table{Most: []int{4}, Whole: true}
+	tab.Add("charge.succeeded", long)
+	if d := cmp.Diff([]string{"charge.succeeded  " + long}, tab.Lines("")); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestWrap(t *testing.T) {
 	got := Wrap("one two three averyveryverylongword end", 9)
 	want := []string{"one two", "three", "averyver…", "end"}

@@ -40,19 +40,30 @@ type Answer struct {
 	// Facts are what became of the entities, which only a server in development
 	// mode tells.
 	Facts []Fact
+	// Events are the events of the delivery that the answer names.
+	Events []Event
 	// Reason and Quarantine say, in development mode, why a delivery was rejected
 	// and where it is kept.
 	Reason, Quarantine string
 	Lost               bool
 }
 
-// Fact is what a delivery said about one entity.
+// Event is one event of a delivery; its Facts are there only in development mode.
+type Event struct {
+	ID      string `json:"event"`
+	Outcome string `json:"outcome"`
+	Facts   []Fact `json:"facts"`
+}
+
+// Fact is what a delivery said about one entity. Held says why it could not be
+// computed, "" if it could.
 type Fact struct {
 	Kind    string `json:"kind"`
 	Key     string `json:"key"`
 	Verdict string `json:"verdict"`
 	Status  string `json:"status"`
 	Version int64  `json:"version"`
+	Held    string `json:"held"`
 }
 
 // Client sends deliveries. Its methods are safe for concurrent use.
@@ -157,19 +168,19 @@ func withoutAddress(err error) error {
 func parse(status int, body []byte) Answer {
 	a := Answer{Status: status}
 	var told struct {
-		Outcome string `json:"outcome"`
-		Facts   []Fact `json:"facts"`
-		Events  []struct {
-			Facts []Fact `json:"facts"`
-		} `json:"events"`
-		Reason     string `json:"detail"`
-		Quarantine string `json:"quarantine"`
+		Event
+		Events     []Event `json:"events"`
+		Reason     string  `json:"detail"`
+		Quarantine string  `json:"quarantine"`
 	}
 	if json.Unmarshal(body, &told) != nil {
 		return a // the provider's own ack body
 	}
-	a.Outcome, a.Facts, a.Reason, a.Quarantine = told.Outcome, told.Facts, told.Reason, told.Quarantine
-	for _, e := range told.Events {
+	a.Outcome, a.Reason, a.Quarantine, a.Events = told.Outcome, told.Reason, told.Quarantine, told.Events
+	if told.ID != "" {
+		a.Events = append(a.Events, told.Event)
+	}
+	for _, e := range a.Events {
 		a.Facts = append(a.Facts, e.Facts...)
 	}
 	return a

@@ -69,7 +69,7 @@ func TestSend(t *testing.T) {
 		d := &Delivery{Provider: p, To: server.URL + "/in/x", Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"data":{"task_id":"t"}}`)}
 		for range 2 { // a delivery may be sent again
 			got, err := testClient(t).Send(t.Context(), d)
-			if err != nil || got.Status != http.StatusOK || got.Outcome != "new" || len(got.Facts) != 1 || got.Facts[0] != (Fact{"payment", "k", "applied", "paid", 2}) {
+			if err != nil || got.Status != http.StatusOK || got.Outcome != "new" || len(got.Facts) != 1 || got.Facts[0] != (Fact{"payment", "k", "applied", "paid", 2, ""}) || len(got.Events) != 1 || got.Events[0].ID != "1" {
 				t.Errorf("%s: %+v, %v", c.name, got, err)
 			}
 		}
