@@ -93,6 +93,8 @@ type Kind struct {
 type Folded struct {
 	Status string
 	Field  func(name string) Value // the zero Value if no fact told it
+	// Tied says that some part of the row is a tie, so that Derived.From is wanted.
+	Tied bool
 }
 
 // Derived is what a derivation gives. A Status of "" keeps the folded one. Why
@@ -101,6 +103,10 @@ type Derived struct {
 	Status string
 	Why    string
 	Fields []NamedValue
+	// From maps each derived field, and StatusPart, to the fields that were read to
+	// derive it (StatusPart for the folded status): where one of them is a tie, so
+	// is what came of it.
+	From map[string][]string
 }
 
 // NamedValue is a field and its value.

@@ -29,6 +29,7 @@ type Row struct {
 	status  mark
 	parts   []rowPart    // sorted by field, then by
 	derived []NamedValue // sorted by name, as read back
+	inherit []string     // what is derived from a tie, sorted
 	local   []NamedValue // sorted by name
 }
 
@@ -53,7 +54,7 @@ func (r *Row) find(field, by string) (int, bool) {
 }
 
 // Tie lists the parts where arrival had to decide, sorted: status first, then
-// fields, one `by` as field.by.
+// fields, one `by` as field.by; and what was derived from one of them.
 func (r *Row) Tie() []string {
 	var tie []string
 	if r.status.tie {
@@ -64,6 +65,22 @@ func (r *Row) Tie() []string {
 			tie = append(tie, PartName(p.field, p.by, p.mode.Keyed()))
 		}
 	}
+	for _, name := range r.inherit {
+		if !slices.Contains(tie, name) {
+			tie = append(tie, name)
+		}
+	}
+	slices.SortFunc(tie, func(a, b string) int {
+		switch {
+		case a == b:
+			return 0
+		case a == StatusPart:
+			return -1
+		case b == StatusPart:
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
 	return tie
 }
 
@@ -168,11 +185,12 @@ func appendObject(b []byte, members []NamedValue, open bool) []byte {
 
 // derive computes the derived fields and status anew.
 func (r *Row) derive(k *Kind) {
-	r.Status, r.Why, r.derived = r.Told, "", nil
+	r.Status, r.Why, r.derived, r.inherit = r.Told, "", nil, nil
 	if k.Derive == nil {
 		return
 	}
-	d := k.Derive(Folded{Status: r.Told, Field: r.told})
+	tied := r.status.tie || slices.ContainsFunc(r.parts, func(p rowPart) bool { return p.tie })
+	d := k.Derive(Folded{Status: r.Told, Field: r.told, Tied: tied})
 	if d.Status != "" {
 		r.Status = d.Status
 	}
@@ -185,6 +203,20 @@ func (r *Row) derive(k *Kind) {
 		}
 	}
 	slices.SortFunc(r.derived, func(a, b NamedValue) int { return strings.Compare(a.Name, b.Name) })
+	for name, read := range d.From {
+		if slices.ContainsFunc(read, r.isTie) {
+			r.inherit = append(r.inherit, name)
+		}
+	}
+	slices.Sort(r.inherit)
+}
+
+// isTie reports whether a field, or one `by` of it, or the told status is a tie.
+func (r *Row) isTie(name string) bool {
+	if name == StatusPart {
+		return r.status.tie
+	}
+	return slices.ContainsFunc(r.parts, func(p rowPart) bool { return p.field == name && p.tie })
 }
 
 // Explain fills in Why, which a row read back from a store lacks.
@@ -390,7 +422,7 @@ func (r *Row) setLocal(f *Fact) {
 // shows reports whether two rows show the same statuses, fields and marks.
 func (r *Row) shows(o *Row) bool {
 	if r.Status != o.Status || r.Told != o.Told || r.Epoch != o.Epoch || r.status.tie != o.status.tie ||
-		len(r.parts) != len(o.parts) || !sameNamed(r.derived, o.derived) {
+		len(r.parts) != len(o.parts) || !sameNamed(r.derived, o.derived) || !slices.Equal(r.inherit, o.inherit) {
 		return false
 	}
 	for i := range r.parts {
@@ -420,55 +452,4 @@ func (r *Row) reach(before *Row, newEpoch bool) []string {
 	note(r.Told, before.Told)
 	note(r.Status, before.Status)
 	return reached
-}
-
-// decided finds the part by which a fact is best explained, and what decided it.
-func (r *Row) decided(k *Kind, f *Fact, before *Row, v Verdict) (order, against Order, word string) {
-	if k.tellsStatus(f) {
-		order, against = k.StatusOrder(f), before.status.order
-		return order, against, decidedBy(k, order, against, v != Applied && r.Told == f.Status, r.status.tie, true)
-	}
-	order = k.FieldOrder(f)
-	for _, p := range f.Fields {
-		i, ok := before.find(p.Field, p.By)
-		j, now := r.find(p.Field, p.By)
-		if !ok {
-			if now {
-				return order, "", "first"
-			}
-			continue
-		}
-		was := &before.parts[i]
-		if was.mode == Max {
-			if now && !r.parts[j].value.Equal(was.value) {
-				return order, "", "max"
-			}
-			continue
-		}
-		changed := !now || !r.parts[j].value.Equal(was.value) || r.parts[j].tie != was.tie
-		if v == Applied && changed || v == Stale && order < was.order || v == Same {
-			tie := now && r.parts[j].tie
-			same := v != Applied && was.value.Equal(p.Value)
-			return order, was.order, decidedBy(k, order, was.order, same, tie, false)
-		}
-	}
-	if len(f.Local) > 0 {
-		return order, "", "local"
-	}
-	return order, "", "same"
-}
-
-func decidedBy(k *Kind, order, against Order, same, tie, status bool) string {
-	switch {
-	case against == "":
-		return "first"
-	case order != against:
-		return k.Decider(order, against, status)
-	case tie:
-		return "tie"
-	case same:
-		return "same"
-	default:
-		return "was"
-	}
 }

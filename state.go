@@ -20,6 +20,7 @@ import (
 //	orders   count, then texts; the orders of the parts, each once
 //	status   order's index plus 1 (0: none), flags
 //	parts    count, then field, by, mode, order's index plus 1, flags, value
+//	inherit  count, then texts; what is derived from a tie
 //
 // A text is its length and its bytes. Flags are 1 contested, 2 tie, 4 the value
 // stands in Data under the field's name and is left out here, 8 a former value is
@@ -68,6 +69,10 @@ func (r *Row) EncodeState() []byte {
 			continue
 		}
 		b = appendText(append(b, flags), p.value.json)
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.inherit)))
+	for _, name := range r.inherit {
+		b = appendText(b, name)
 	}
 	return b
 }
@@ -136,6 +141,9 @@ func DecodeRow(status, told string, version, revision int64, data, state []byte)
 	r.parts = make([]rowPart, 0, d.peekCount())
 	for n := d.count(); n > 0; n-- {
 		r.parts = append(r.parts, d.part(orders, fields))
+	}
+	for n := d.count(); n > 0; n-- {
+		r.inherit = append(r.inherit, d.text())
 	}
 	if d.failed || len(d.rest) > 0 {
 		return nil, errState

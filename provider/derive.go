@@ -17,9 +17,14 @@ func (d *deriveSpec) function() func(onceward.Folded) onceward.Derived {
 	return func(row onceward.Folded) onceward.Derived {
 		in := &rowNames{row: row}
 		var out onceward.Derived
+		if row.Tied {
+			in.from = map[string][]string{}
+			out.From = in.from
+		}
 		var why []string
 		for _, f := range d.fields {
 			v, err := f.prog.Eval(in)
+			in.readFor(f.name)
 			if err != nil {
 				why = append(why, fmt.Sprintf("%s is left out: %v", f.name, err))
 			}
@@ -38,6 +43,7 @@ func (d *deriveSpec) function() func(onceward.Folded) onceward.Derived {
 				break
 			}
 		}
+		in.readFor(onceward.StatusPart)
 		out.Why = strings.Join(why, "; ")
 		return out
 	}
@@ -48,10 +54,23 @@ func (d *deriveSpec) function() func(onceward.Folded) onceward.Derived {
 type rowNames struct {
 	row     onceward.Folded
 	derived []tree.Member
+
+	from map[string][]string // what was read for each derived name; nil if nobody asks
+	read []string            // since the last readFor
+}
+
+// readFor notes that what was read since the last call was read to derive name.
+func (n *rowNames) readFor(name string) {
+	if n.from != nil {
+		n.from[name], n.read = n.read, nil
+	}
 }
 
 // Lookup implements [expr.Input].
 func (n *rowNames) Lookup(name string) tree.Value {
+	if n.from != nil {
+		n.read = append(append(n.read, name), n.from[name]...)
+	}
 	if name == onceward.StatusPart {
 		if n.row.Status == "" {
 			return tree.Value{}
