@@ -174,7 +174,7 @@ func (x *extraction) entityKey(spec keySpec) (string, error) {
 		return "", errors.New("is empty")
 	case len(key) > maxKeyBytes:
 		return "", fmt.Errorf("is longer than %d bytes", maxKeyBytes)
-	case onceward.CleanText(key) != key:
+	case !isWhole(key):
 		return "", errors.New("holds bytes that no text has")
 	}
 	return key, nil
@@ -279,7 +279,7 @@ func (x *extraction) field(f *fieldSpec) (part onceward.Part, told bool, err err
 		return part, false, fmt.Errorf("by: %w", err)
 	case part.By == "":
 		return part, false, errors.New("by is empty, so it cannot be told what is counted")
-	case len(part.By) > maxKeyBytes || onceward.CleanText(part.By) != part.By:
+	case len(part.By) > maxKeyBytes || !isWhole(part.By):
 		return part, false, errors.New("by is too long or holds bytes that no text has")
 	}
 	return part, true, nil

@@ -179,9 +179,16 @@ func (e *env) text(prog *expr.Program) (string, error) {
 	return text, nil
 }
 
+// isWhole reports whether a text may be a name. NUL, bytes that are not UTF-8 and
+// lone surrogates are no text: the last two are read as U+FFFD, all as the same,
+// so that two names which differ in them would become one.
+func isWhole(text string) bool {
+	return onceward.CleanText(text) == text && !strings.ContainsRune(text, '\uFFFD')
+}
+
 func (e *env) scopeText(prog *expr.Program) (string, error) {
 	text, err := e.text(prog)
-	if err == nil && (len(text) > maxKeyBytes || onceward.CleanText(text) != text) {
+	if err == nil && (len(text) > maxKeyBytes || !isWhole(text)) {
 		return "", fmt.Errorf("is longer than %d bytes or holds bytes that no text has", maxKeyBytes)
 	}
 	return text, err
@@ -212,7 +219,7 @@ func (e *env) identifyKey(ev *onceward.Event, certain bool) {
 	spec := e.d.p.event.key
 	if certain && len(spec.parts) > 0 {
 		key, empty, err := e.key(spec)
-		if err == nil && empty < len(spec.parts) && len(key) <= maxKeyBytes && onceward.CleanText(key) == key {
+		if err == nil && empty < len(spec.parts) && len(key) <= maxKeyBytes && isWhole(key) {
 			ev.Key = key
 			return
 		}
