@@ -3,6 +3,8 @@ package server
 import (
 	"net/http"
 	"slices"
+
+	"github.com/onceward/onceward"
 )
 
 // Route is one entry of the admin API.
@@ -63,8 +65,22 @@ func (s *Server) Admin() http.Handler {
 			s.writeError(w, r, fail(http.StatusForbidden, "a page of another origin may not write here; send the request from a program"))
 			return
 		}
+		if !isText(r) {
+			s.writeError(w, r, fail(http.StatusBadRequest, "the address holds bytes that are no text; percent-encode UTF-8, without NUL"))
+			return
+		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// isText reports whether path and query hold only what names can hold. Stores
+// would answer other bytes each in its own way.
+func isText(r *http.Request) bool {
+	texts := []string{r.URL.Path}
+	for name, values := range r.URL.Query() {
+		texts = append(append(texts, name), values...)
+	}
+	return !slices.ContainsFunc(texts, func(text string) bool { return onceward.CleanText(text) != text })
 }
 
 // noRoute says what is wrong with an address that no route answers.

@@ -15,7 +15,7 @@ func Keys() []Key {
 		{"admin", "map", "", "the admin listener: listen and token"},
 		{"trusted_proxies", "list of networks", "none", "proxies that may say where a request came from, as 10.0.0.0/8"},
 		{"sources", "map", "none", "the inbound endpoints, by name"},
-		{"destinations", "map", "none", "outbound targets; they come with the work issue"},
+		{"destinations", "map", "none", "outbound targets; not there yet"},
 	}
 }
 

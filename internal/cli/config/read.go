@@ -118,7 +118,7 @@ func (r *reader) root(n *yaml.Node) {
 			r.sources(value)
 		case "destinations":
 			if !isNothing(value) && !(value.Kind == yaml.MappingNode && len(value.Content) == 0) {
-				r.add(key, "destinations come with the work issue; remove them or keep them commented")
+				r.add(key, "destinations are not there yet; remove them or keep them commented")
 			}
 		}
 	})
