@@ -1,6 +1,7 @@
 package onceward
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -64,13 +65,8 @@ func (d decimal) compare(e decimal) int {
 	if s, t := d.sign(), e.sign(); s != t || s == 0 {
 		return s - t
 	}
-	c := 0
-	switch {
-	case d.exponent > e.exponent:
-		c = 1
-	case d.exponent < e.exponent:
-		c = -1
-	default:
+	c := cmp.Compare(d.exponent, e.exponent)
+	if c == 0 {
 		c = strings.Compare(d.digits, e.digits) // no trailing zeros, so prefix order is number order
 	}
 	if d.negative {

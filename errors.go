@@ -66,8 +66,7 @@ func (e *retryAfterError) Unwrap() error { return e.err }
 
 // RetryDelay returns the delay that [RetryAfter] put on err, if it did.
 func RetryDelay(err error) (time.Duration, bool) {
-	var r *retryAfterError
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*retryAfterError](err); ok {
 		return r.after, true
 	}
 	return 0, false

@@ -164,7 +164,7 @@ func lastLeft(tick []telling, replaced map[string]bool, field, by string) (Value
 // are not UTF-8, and NUL, become U+FFFD. Bodies are never cleaned.
 func CleanText(s string) string {
 	clean := true
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if s[i] == 0 || s[i] >= 0x80 {
 			clean = false
 			break

@@ -3,6 +3,7 @@ package onceward
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -144,12 +145,7 @@ func (p Pattern) MatchChange(c *Change) bool {
 	if p.status == "" {
 		return true
 	}
-	for _, s := range c.Reached {
-		if s == p.status {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.Reached, p.status)
 }
 
 // MatchEvent reports whether the handler wants a new event of this type.

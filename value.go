@@ -29,7 +29,7 @@ func String(s string) Value {
 
 func appendQuoted(dst []byte, s string) ([]byte, error) {
 	plain := true
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
 			plain = false
 			break

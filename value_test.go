@@ -1,6 +1,7 @@
 package onceward_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/big"
 	"strings"
@@ -157,7 +158,7 @@ func TestFactKeepsAllThatWasTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := json.Marshal(back)
-	if err != nil || string(again) != string(text) {
+	if err != nil || !bytes.Equal(again, text) {
 		t.Errorf("%s\ncame back as %s (%v)", text, again, err)
 	}
 	if !onceward.SameFacts([]onceward.Fact{fact}, []onceward.Fact{back}) {

@@ -139,8 +139,7 @@ func (d *delivery) explain(w http.ResponseWriter, err error, id int64) {
 		Detail     string `json:"detail"`
 		Quarantine string `json:"quarantine,omitempty"`
 	}{Error: "the delivery could not be verified", Detail: err.Error()}
-	var rejected *provider.Rejected
-	if errors.As(err, &rejected) {
+	if rejected, ok := errors.AsType[*provider.Rejected](err); ok {
 		answer.Reason, answer.Detail = string(rejected.Reason), rejected.Detail
 	}
 	if id != 0 {

@@ -45,9 +45,10 @@ func (in *Inbox) Handler() http.Handler {
 func (in *Inbox) serve(w http.ResponseWriter, r *http.Request, s *source) {
 	defer func() {
 		p := recover()
+		thrownError, _ := p.(error)
 		switch {
 		case p == nil:
-		case p == http.ErrAbortHandler:
+		case errors.Is(thrownError, http.ErrAbortHandler):
 			panic(p)
 		default:
 			thrown := panics.New(p)
@@ -164,7 +165,7 @@ func (d *delivery) take(w http.ResponseWriter) {
 	}
 	for i := range arrivals {
 		outcome := onceward.Undecided
-		if results != nil && results[i].Err == nil {
+		if i < len(results) && results[i].Err == nil {
 			outcome = results[i].Outcome
 			in.observeFacts(d.source.name, results[i].Facts)
 		}
@@ -195,8 +196,7 @@ func (d *delivery) keep() *onceward.Delivery {
 func (d *delivery) reject(w http.ResponseWriter, err error) {
 	in := d.in
 	reason := provider.Reason("unverified")
-	var rejected *provider.Rejected
-	if errors.As(err, &rejected) {
+	if rejected, ok := errors.AsType[*provider.Rejected](err); ok {
 		reason = rejected.Reason
 	}
 	in.observer.Delivered(d.source.name, onceward.Rejected)

@@ -130,16 +130,17 @@ func (s *source) setMapping(cfg Source) error {
 		return nil
 	}
 	s.scopes = mayBeScoped
-	text := fmt.Sprintf("%s\nmapped in Go, version %q\n", s.mapping.Hash, cfg.MapVersion)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\nmapped in Go, version %q\n", s.mapping.Hash, cfg.MapVersion)
 	for _, k := range cfg.Kinds {
 		if k == nil || k.Name == "" {
 			return errors.New("Kinds holds one that is nil or has no name; make each with onceward.NewKind")
 		}
 		s.mapping.Kinds[k.Name] = k
-		text += fmt.Sprintf("%s: %v, terminal %v, order %v, fields %v, derived %t\n",
+		fmt.Fprintf(&text, "%s: %v, terminal %v, order %v, fields %v, derived %t\n",
 			k.Name, k.States, k.Terminal, k.Order, k.Fields, k.Derive != nil) // maps print sorted
 	}
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256([]byte(text.String()))
 	s.mapping.Hash = hex.EncodeToString(sum[:16])
 	s.doc = append(s.doc, "# read in Go\n"...)
 	return nil
@@ -171,8 +172,7 @@ func (s *source) read(r *provider.Request) []provider.Reading {
 	}
 	readings, err := callMap(s.readInGo, r)
 	if err != nil {
-		var thrown *panics.Error
-		if errors.As(err, &thrown) {
+		if thrown, ok := errors.AsType[*panics.Error](err); ok {
 			s.log.Error("the mapping in Go panicked", "source", s.name, "panic", thrown, "stack", thrown.Stack())
 		}
 		return []provider.Reading{unread(r, err)}

@@ -92,11 +92,11 @@ func scanJob(rows pgx.Rows, first ...any) (j onceward.Job, readable bool, err er
 		return j, false, err
 	}
 	j.Lane, j.Due = onceward.ID(lane.Bytes), j.Due.UTC()
-	if json.Unmarshal(change, &j.Change) != nil {
+	readable = json.Unmarshal(change, &j.Change) == nil
+	if !readable {
 		j.Change = onceward.Change{}
-		return j, false, nil
 	}
-	return j, true, nil
+	return j, readable, nil
 }
 
 // Settle implements onceward.Work. The first statement locks the jobs in order,

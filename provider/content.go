@@ -40,8 +40,7 @@ func (d *delivery) content() *content {
 func readContent(header http.Header, raw []byte, unwrap string) content {
 	text, err := verify.Decode(header, raw)
 	if err != nil {
-		var rejected *Rejected
-		if errors.As(err, &rejected) {
+		if rejected, ok := errors.AsType[*Rejected](err); ok {
 			return content{reason: rejected.Detail}
 		}
 		return content{reason: err.Error()}

@@ -268,9 +268,10 @@ func (c *Committer) enter(arrivals []*onceward.Arrival, size int64) ([]place, er
 // noteRepeat notes that an equal arrival has joined.
 func (e *entry) noteRepeat(a *onceward.Arrival) {
 	d := a.Event.Delivery
-	repeats := append(e.arrival.Repeats, onceward.Repeat{At: d.At, Remote: d.Remote})
-	repeats = append(repeats, a.Repeats...)
-	e.arrival.Repeats = repeats[:min(len(repeats), max(mostRepeats, len(e.arrival.Repeats)))]
+	most := max(mostRepeats, len(e.arrival.Repeats))
+	e.arrival.Repeats = append(e.arrival.Repeats, onceward.Repeat{At: d.At, Remote: d.Remote})
+	e.arrival.Repeats = append(e.arrival.Repeats, a.Repeats...)
+	e.arrival.Repeats = e.arrival.Repeats[:min(len(e.arrival.Repeats), most)]
 }
 
 // hasRoom reports whether the queue takes the arrivals. Those that will join one

@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,17 +57,17 @@ func (c *compiler) plainPath(e ast.Expr) (*path, []string) {
 	}
 	p := &path{name: e.AsIdent(), slot: c.slot(e.AsIdent())}
 	parts := []string{p.name}
-	for i := len(steps) - 1; i >= 0; i-- {
-		p.steps = append(p.steps, steps[i])
-		parts = append(parts, steps[i].name)
+	for _, step := range slices.Backward(steps) {
+		p.steps = append(p.steps, step)
+		parts = append(parts, step.name)
 	}
 	return p, parts
 }
 
 // slot returns the slot of a macro's variable, -1 if name is none.
 func (c *compiler) slot(name string) int {
-	for i := len(c.scope) - 1; i >= 0; i-- {
-		if c.scope[i] == name {
+	for i, v := range slices.Backward(c.scope) {
+		if v == name {
 			return i
 		}
 	}

@@ -25,7 +25,8 @@ func faults(t *testing.T, err error) []fault {
 	}
 	var all []fault
 	for _, one := range list {
-		e, ok := one.(*expr.Error)
+		e := &expr.Error{}
+		ok := errors.As(one, &e)
 		if !ok {
 			t.Fatalf("%v is no *Error", one)
 		}

@@ -73,7 +73,7 @@ func (s *step) read(v tree.Value) tree.Value {
 // node returns what evaluates the path within an expression.
 func (p *path) node(offset int) node {
 	return func(f *frame) (tree.Value, error) {
-		v := tree.Value{}
+		var v tree.Value
 		if p.slot >= 0 {
 			v = f.locals[p.slot]
 		} else {

@@ -98,8 +98,7 @@ func arithmetic(sign string, do func(a, b int64) (int64, string)) op {
 		}
 		x, ok := a.Int64()
 		y, both := b.Int64()
-		switch {
-		case !ok || !both:
+		if !ok || !both {
 			return tree.Value{}, notWhole(sign, a, b)
 		}
 		n, wrong := do(x, y)

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"cel.dev/cel-go/checker"
@@ -40,7 +41,7 @@ func upTo(n int, result, arg *types.Type) []signature {
 	var args []*types.Type
 	for range n {
 		args = append(args, arg)
-		all = append(all, sig(result, args[:len(args):len(args)]...))
+		all = append(all, sig(result, slices.Clip(args)...))
 	}
 	return all
 }

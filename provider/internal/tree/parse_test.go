@@ -86,8 +86,7 @@ func TestParseErrors(t *testing.T) {
 		`{"a":1} // x`: "more text follows the value, at byte 8",
 	} {
 		_, err := tree.Parse([]byte(text))
-		var syntax *tree.SyntaxError
-		if !errors.As(err, &syntax) {
+		if _, ok := errors.AsType[*tree.SyntaxError](err); !ok {
 			t.Errorf("Parse(%q): %v, want a SyntaxError", text, err)
 		} else if err.Error() != want {
 			t.Errorf("Parse(%q): %v, want %s", text, err, want)

@@ -7,7 +7,7 @@ import (
 
 func TestCompileProblems(t *testing.T) {
 	const jwks = "https://keys.example/.well-known/jwks.json"
-	h := func(c Config) Config { return hmacConfig(c) }
+	h := hmacConfig
 	key := func(k KeysConfig) Config { return Config{Scheme: SchemeEd25519, Header: "X-Signature", Keys: &k} }
 	tests := []struct {
 		name   string

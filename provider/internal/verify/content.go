@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -45,9 +46,9 @@ func decodeBody(header http.Header, raw []byte) ([]byte, *Rejected) {
 		return nil, reject(ReasonEncoding, "the body is encoded more than %d times", maxEncodings)
 	}
 	body, limit := raw, DecodedLimit(len(raw))
-	for i := len(codings) - 1; i >= 0; i-- {
+	for _, coding := range slices.Backward(codings) {
 		var rej *Rejected
-		if body, rej = undo(codings[i], body, limit); rej != nil {
+		if body, rej = undo(coding, body, limit); rej != nil {
 			return nil, rej
 		}
 	}

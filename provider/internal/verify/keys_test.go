@@ -191,7 +191,7 @@ func TestSigningKeyTexts(t *testing.T) {
 		}
 		return k
 	}
-	if seeded().Kid() != seeded().Kid() {
+	if one, two := seeded(), seeded(); one.Kid() != two.Kid() {
 		t.Error("the same randomness makes two keys")
 	}
 	if _, err := NewSigningKey(SchemeECDSA, bytes.NewReader(make([]byte, 1<<16))); err == nil {

@@ -9,6 +9,7 @@ import (
 	"encoding/asn1"
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestECDSAForms(t *testing.T) {
 		}
 		size := (curve.Params().BitSize + 7) / 8
 		raw := append(pair.R.FillBytes(make([]byte, size)), pair.S.FillBytes(make([]byte, size))...)
-		swapped := append(raw[size:len(raw):len(raw)], raw[:size]...)
+		swapped := slices.Concat(raw[size:], raw[:size])
 		for name, tt := range map[string]struct {
 			signature []byte
 			want      Reason

@@ -149,8 +149,7 @@ func expressionProblems(err error) []fault {
 		}
 		return all
 	}
-	var e *expr.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*expr.Error](err); ok {
 		return []fault{{e.Offset, e.Msg, e.Hint}}
 	}
 	return []fault{{0, err.Error(), ""}}
