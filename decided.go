@@ -1,12 +1,12 @@
 package onceward
 
 // decided finds the part by which a fact is best explained, and what decided it.
-func (r *Row) decided(k *Kind, f *Fact, before *Row, v Verdict) (order, against Order, word string) {
+func (r *Row) decided(k *Kind, f *Fact, told factOrders, before *Row, v Verdict) (order, against Order, word string) {
 	if k.tellsStatus(f) {
-		order, against = k.StatusOrder(f), before.status.order
+		order, against = told.status, before.status.order
 		return order, against, decidedBy(k, order, against, v != Applied && r.Told == f.Status, r.status.tie, true)
 	}
-	order = k.FieldOrder(f)
+	order = told.field
 	for _, p := range f.Fields {
 		i, ok := before.find(p.Field, p.By)
 		j, now := r.find(p.Field, p.By)

@@ -21,7 +21,8 @@ type Txn struct {
 	claims   []Claim
 	variants []Claim
 	entities []EntityRow
-	claimOf  []ID // of each arrival
+	claimOf  []ID   // of each arrival
+	about    [][]ID // of each arrival, the entities of its facts; zero where a fact names none
 }
 
 // Claim is a row of the dedupe ledger: an identity, the event that took it and
@@ -107,6 +108,9 @@ type RowWrite struct {
 	WasVersion, WasFacts int64
 	Row                  *Row
 	Facts                int64
+	// Data and Tie are what the methods of Row give, made once.
+	Data json.RawMessage
+	Tie  []string
 }
 
 // FactWrite is a fact to be inserted.
@@ -137,11 +141,20 @@ type RepeatWrite struct {
 // NewTxn prepares a commit. It resets the results of the arrivals, and cleans
 // the texts that go into columns; see CleanText.
 func NewTxn(b *Batch) *Txn {
-	t := &Txn{batch: b, claimOf: make([]ID, len(b.Arrivals))}
+	n, facts := len(b.Arrivals), 0
+	for _, a := range b.Arrivals {
+		facts += len(a.Facts)
+	}
+	t := &Txn{
+		batch: b, claims: make([]Claim, 0, n), entities: make([]EntityRow, 0, facts),
+		claimOf: make([]ID, n), about: make([][]ID, n),
+	}
+	ids := make([]ID, facts)
 	for i, a := range b.Arrivals {
 		a.Outcome, a.StoredID, a.Results = Undecided, 0, nil
 		clean(a)
 		t.claimOf[i] = a.Event.ClaimID()
+		t.about[i], ids = ids[:len(a.Facts)], ids[len(a.Facts):]
 		if a.Retake == 0 {
 			c := Claim{ID: t.claimOf[i], EventID: a.Event.ID, Digest: a.Event.Digest, Source: a.Event.Source}
 			if a.Resolution == Unresolved {
@@ -156,7 +169,8 @@ func NewTxn(b *Batch) *Txn {
 		}
 		for j := range a.Facts {
 			if ref, ok := a.ref(j); ok {
-				t.entities = append(t.entities, EntityRow{ID: ref.ID(), Ref: ref})
+				t.about[i][j] = ref.ID()
+				t.entities = append(t.entities, EntityRow{ID: t.about[i][j], Ref: ref})
 			}
 		}
 	}
@@ -226,7 +240,11 @@ func (t *Txn) Entities() []EntityRow { return t.entities }
 // order of arrival, fills in the arrivals' results, and returns what is to be
 // written.
 func (t *Txn) Plan(v View) (*Writes, error) {
-	p := &planner{txn: t, view: v, writes: &Writes{}, seen: map[ID]bool{}, noted: map[Claim]bool{}, rows: map[ID]*rowWork{}, bodies: map[*Delivery]int64{}}
+	n := len(t.batch.Arrivals)
+	p := &planner{
+		txn: t, view: v, seen: make(map[ID]bool, n), noted: map[Claim]bool{}, rows: make(map[ID]*rowWork, len(t.entities)), bodies: make(map[*Delivery]int64, n),
+		writes: &Writes{Events: make([]EventWrite, 0, n), Facts: make([]FactWrite, 0, len(t.entities)), Rows: make([]RowWrite, 0, len(t.entities))},
+	}
 	for i, a := range t.batch.Arrivals {
 		if err := p.arrival(i, a); err != nil {
 			return nil, err
@@ -239,7 +257,7 @@ func (t *Txn) Plan(v View) (*Writes, error) {
 			continue
 		}
 		p.writes.Rows = append(p.writes.Rows, RowWrite{
-			ID: e.ID, Ref: e.Ref, WasVersion: w.wasVersion, WasFacts: w.was.Facts, Row: w.row, Facts: w.facts,
+			ID: e.ID, Ref: e.Ref, WasVersion: w.wasVersion, WasFacts: w.was.Facts, Row: w.row, Facts: w.facts, Data: w.shown().data, Tie: w.shown().tie,
 		})
 	}
 	return p.writes, nil
@@ -255,21 +273,10 @@ type planner struct {
 	bodies map[*Delivery]int64 // the event that carries a delivery's body
 }
 
-// rowWork is a row while the facts of a batch are folded into it.
-type rowWork struct {
-	was        EntityRow
-	wasVersion int64
-	row        *Row
-	facts      int64
-	stored     []Fact // those in the database, once read
-	read       bool
-	added      []Fact // of this batch, not held
-}
-
 func (p *planner) arrival(i int, a *Arrival) error {
 	id := p.txn.claimOf[i]
 	if a.Retake != 0 {
-		return p.retake(id, a)
+		return p.retake(i, a)
 	}
 	claim, inserted := p.view.Claim(id)
 	a.StoredID = claim.EventID
@@ -286,7 +293,7 @@ func (p *planner) arrival(i int, a *Arrival) error {
 				p.writes.Jobs = append(p.writes.Jobs, Job{Handler: h.Name, Lane: id, Change: a.eventChange(), Due: p.txn.batch.Now})
 			}
 		}
-		return p.facts(id, a)
+		return p.facts(i, a)
 	case claim.Digest == a.Event.Digest:
 		a.Outcome = Duplicate
 		p.repeats(id, a, true)
@@ -353,7 +360,8 @@ func (p *planner) repeats(id ID, a *Arrival, itself bool) {
 	}
 }
 
-func (p *planner) retake(id ID, a *Arrival) error {
+func (p *planner) retake(i int, a *Arrival) error {
+	id := p.txn.claimOf[i]
 	a.StoredID = a.Retake
 	// A fact that is still held, under this revision, was looked at by another
 	// process with the same mapping, which told the others of the event.
@@ -369,23 +377,25 @@ func (p *planner) retake(id ID, a *Arrival) error {
 	p.seen[id] = true
 	a.Outcome = New
 	p.writes.TakenUp = append(p.writes.TakenUp, take)
-	return p.facts(id, a)
+	return p.facts(i, a)
 }
 
-func (p *planner) facts(claim ID, a *Arrival) error {
+// facts takes the facts of arrival n in.
+func (p *planner) facts(n int, a *Arrival) error {
 	homeless := int64(0)
+	a.Results = make([]FactResult, 0, len(a.Facts))
 	for i := range a.Facts {
 		f := &a.Facts[i]
 		ref, named := a.ref(i)
 		if !named {
 			homeless++
 			p.writes.Facts = append(p.writes.Facts, FactWrite{
-				Entity: claim, Seq: homeless, EventID: a.StoredID, Fact: f, Verdict: Held, Revision: a.Mapping.Revision,
+				Entity: p.txn.claimOf[n], Seq: homeless, EventID: a.StoredID, Fact: f, Verdict: Held, Revision: a.Mapping.Revision,
 			})
 			a.Results = append(a.Results, FactResult{Ref: ref, Verdict: Held, Held: f.Held})
 			continue
 		}
-		if err := p.fact(ref, a, f); err != nil {
+		if err := p.fact(ref, p.txn.about[n][i], a, f); err != nil {
 			// The key may be an address or a name; the event says where to look.
 			return fmt.Errorf("fold a fact of event %d about a %s: %w", a.StoredID, ref.Kind, err)
 		}
@@ -393,26 +403,8 @@ func (p *planner) facts(claim ID, a *Arrival) error {
 	return nil
 }
 
-func (p *planner) work(ref Ref) (*rowWork, error) {
-	id := ref.ID()
-	if w := p.rows[id]; w != nil {
-		return w, nil
-	}
-	was, err := p.view.Entity(id)
-	if err != nil {
-		return nil, err
-	}
-	w := &rowWork{was: was, row: was.Row, facts: was.Facts}
-	if w.row == nil {
-		w.row = &Row{}
-	}
-	w.wasVersion = w.row.Version
-	p.rows[id] = w
-	return w, nil
-}
-
-func (p *planner) fact(ref Ref, a *Arrival, f *Fact) error {
-	w, err := p.work(ref)
+func (p *planner) fact(ref Ref, id ID, a *Arrival, f *Fact) error {
+	w, err := p.work(id)
 	if err != nil {
 		return err
 	}
@@ -425,7 +417,7 @@ func (p *planner) fact(ref Ref, a *Arrival, f *Fact) error {
 		f.Held = fmt.Sprintf("made by mapping %d, the row by the newer %d; a process with the newest takes it up", revision, w.row.Revision)
 	}
 	refold := f.Held == "" && w.row.Revision != 0 && revision > w.row.Revision
-	step, err := w.row.Add(kind, f, refold, func() ([]Fact, error) { return w.history(p.view, ref.ID()) })
+	step, err := w.row.Add(kind, f, refold, func() ([]Fact, error) { return w.history(p.view, id) })
 	if err != nil {
 		return err
 	}
@@ -435,60 +427,13 @@ func (p *planner) fact(ref Ref, a *Arrival, f *Fact) error {
 	}
 	w.facts++
 	p.writes.Facts = append(p.writes.Facts, FactWrite{
-		Entity: ref.ID(), Seq: w.facts, EventID: a.StoredID, Fact: f, Verdict: step.Verdict,
+		Entity: id, Seq: w.facts, EventID: a.StoredID, Fact: f, Verdict: step.Verdict,
 		Version: w.row.Version, Revision: revision, From: step.From, To: step.To,
 		Order: step.Order, Against: step.Against, Decided: step.Decided,
 	})
 	a.Results = append(a.Results, FactResult{Ref: ref, Verdict: step.Verdict, Version: w.row.Version, Status: w.row.Status, Held: f.Held})
 	if step.Changed {
-		p.jobs(ref, a, f, w.row, step)
+		p.jobs(ref, id, a, f, w, step)
 	}
 	return nil
-}
-
-// history returns the facts of the row so far; those that the database has are
-// read once a batch.
-func (w *rowWork) history(v View, id ID) ([]Fact, error) {
-	if !w.read {
-		stored, err := v.Facts(id)
-		if err != nil {
-			return nil, err
-		}
-		w.stored, w.read = stored, true
-	}
-	return append(slices.Clip(w.stored), w.added...), nil
-}
-
-func (p *planner) jobs(ref Ref, a *Arrival, f *Fact, row *Row, step Step) {
-	c := Change{
-		Source: ref.Source, Scope: ref.Scope, Kind: ref.Kind, Key: ref.Key,
-		Version: row.Version, From: step.From, To: step.To, Told: row.Told, Reached: step.Reached,
-		Epoch: row.Epoch, Event: EventRef{a.StoredID, a.Event.Key, a.Event.Type},
-		Time: a.Event.Delivery.At,
-	}
-	if f.Time.Set {
-		c.Time = f.Time.Time()
-	}
-	for _, h := range p.txn.batch.Handlers {
-		if !h.Pattern.MatchChange(&c) {
-			continue
-		}
-		if c.Data == nil {
-			c.Data, c.Tie = row.Data(), row.Tie()
-		}
-		p.writes.Jobs = append(p.writes.Jobs, Job{Handler: h.Name, Lane: ref.ID(), Version: row.Version, Change: c, Due: p.txn.batch.Now})
-	}
-}
-
-// eventChange is what an `event:` handler is shown.
-func (a *Arrival) eventChange() Change {
-	c := Change{
-		Source: a.Event.Source, Scope: a.Event.Scope,
-		Event: EventRef{a.Event.ID, a.Event.Key, a.Event.Type},
-		Time:  a.Event.Delivery.At, Data: json.RawMessage("{}"),
-	}
-	if a.Event.Time.Set {
-		c.Time = a.Event.Time.Time()
-	}
-	return c
 }

@@ -131,16 +131,22 @@ func (r *Row) Field(name string) Value {
 
 // Fields lists what the row shows, sorted by name, without the local fields.
 func (r *Row) Fields() []NamedValue {
-	fields := slices.Clone(r.derived)
-	for i := range r.parts {
+	fields := make([]NamedValue, 0, len(r.parts)+len(r.derived))
+	derived := r.derived
+	for i := range r.parts { // both lists are sorted
 		name := r.parts[i].field
-		if i > 0 && r.parts[i-1].field == name || slices.ContainsFunc(r.derived, func(d NamedValue) bool { return d.Name == name }) {
+		if i > 0 && r.parts[i-1].field == name {
 			continue
+		}
+		for len(derived) > 0 && derived[0].Name < name {
+			fields, derived = append(fields, derived[0]), derived[1:]
+		}
+		if len(derived) > 0 && derived[0].Name == name {
+			continue // it stands in the told one's place
 		}
 		fields = append(fields, NamedValue{name, r.told(name)})
 	}
-	slices.SortFunc(fields, func(a, b NamedValue) int { return strings.Compare(a.Name, b.Name) })
-	return fields
+	return append(fields, derived...)
 }
 
 // Local lists the fields that the application wrote, sorted by name.
@@ -152,7 +158,8 @@ const LocalField = "local"
 // Data returns the fields as one JSON object with sorted members, the
 // application's under `local`.
 func (r *Row) Data() json.RawMessage {
-	b := appendObject(nil, r.Fields(), len(r.local) > 0)
+	fields := r.Fields()
+	b := appendObject(make([]byte, 0, sizeOf(fields)+sizeOf(r.local)+len(LocalField)+8), fields, len(r.local) > 0)
 	if len(r.local) == 0 {
 		return b
 	}
@@ -160,6 +167,15 @@ func (r *Row) Data() json.RawMessage {
 	b = append(b, ':')
 	b = appendObject(b, r.local, false)
 	return append(b, '}')
+}
+
+// sizeOf is about what the members take as JSON; names are hardly ever escaped.
+func sizeOf(members []NamedValue) int {
+	n := 2
+	for _, m := range members {
+		n += len(m.Name) + len(m.Value.json) + 4
+	}
+	return n
 }
 
 // appendObject writes the members; if open, it leaves the object open behind a
@@ -251,10 +267,11 @@ func (r *Row) Add(k *Kind, f *Fact, refold bool, history func() ([]Fact, error))
 	before.parts = slices.Clone(r.parts)
 	before.local = slices.Clone(r.local)
 	step := Step{From: r.Status}
-	older := r.older(k, f)
+	told := ordersOf(k, f)
+	older := r.older(k, f, told)
 	newEpoch := f.Epoch.Set && r.Epoch.Set && f.Epoch.N > r.Epoch.N
 	switch {
-	case refold || newEpoch || r.needsRefold(k, f):
+	case refold || newEpoch || r.needsRefold(k, f, told):
 		facts, err := history()
 		if err != nil {
 			return Step{}, err
@@ -265,7 +282,7 @@ func (r *Row) Add(k *Kind, f *Fact, refold bool, history func() ([]Fact, error))
 			r.Reached = before.Reached
 		}
 	default:
-		r.merge(k, f)
+		r.merge(k, f, told)
 		r.derive(k)
 	}
 	step.To = r.Status
@@ -280,24 +297,35 @@ func (r *Row) Add(k *Kind, f *Fact, refold bool, history func() ([]Fact, error))
 	default:
 		step.Verdict = Same
 	}
-	step.Order, step.Against, step.Decided = r.decided(k, f, &before, step.Verdict)
+	step.Order, step.Against, step.Decided = r.decided(k, f, told, &before, step.Verdict)
 	return step, nil
 }
 
+// factOrders are the orders of one fact: making one takes memory, and Add asks
+// for them again and again.
+type factOrders struct{ status, field Order }
+
+func ordersOf(k *Kind, f *Fact) factOrders {
+	o := factOrders{field: k.FieldOrder(f)}
+	if k.tellsStatus(f) {
+		o.status = k.StatusOrder(f)
+	}
+	return o
+}
+
 // older reports whether some part of the fact is older than what the row shows.
-func (r *Row) older(k *Kind, f *Fact) bool {
+func (r *Row) older(k *Kind, f *Fact, told factOrders) bool {
 	if f.Epoch.Set && r.Epoch.Set && f.Epoch.N < r.Epoch.N {
 		return f.tells()
 	}
-	if k.tellsStatus(f) && k.StatusOrder(f) < r.status.order {
+	if k.tellsStatus(f) && told.status < r.status.order {
 		return true
 	}
-	order := k.FieldOrder(f)
 	for _, p := range f.Fields {
 		if k.mode(p) == Max {
 			continue
 		}
-		if i, ok := r.find(p.Field, p.By); ok && order < r.parts[i].order {
+		if i, ok := r.find(p.Field, p.By); ok && told.field < r.parts[i].order {
 			return true
 		}
 	}
@@ -319,14 +347,13 @@ func (k *Kind) tellsPart(p Part) bool {
 
 // needsRefold reports whether the fact belongs to a tick in which former values
 // decide, so that all facts of the tick are needed.
-func (r *Row) needsRefold(k *Kind, f *Fact) bool {
+func (r *Row) needsRefold(k *Kind, f *Fact, told factOrders) bool {
 	if f.Epoch.Set && r.Epoch.Set && f.Epoch.N < r.Epoch.N {
 		return false
 	}
-	if k.tellsStatus(f) && k.StatusOrder(f) == r.status.order && r.status.needsAll(f, StatusPart, "", r.Told == f.Status) {
+	if k.tellsStatus(f) && told.status == r.status.order && r.status.needsAll(f, StatusPart, "", r.Told == f.Status) {
 		return true
 	}
-	order := k.FieldOrder(f)
 	for i, p := range f.Fields {
 		if !k.tellsPart(p) || k.mode(p) == Max {
 			continue
@@ -335,7 +362,7 @@ func (r *Row) needsRefold(k *Kind, f *Fact) bool {
 			return true
 		}
 		j, ok := r.find(p.Field, p.By)
-		if ok && r.parts[j].order == order && r.parts[j].needsAll(f, p.Field, p.By, r.parts[j].value.Equal(p.Value)) {
+		if ok && r.parts[j].order == told.field && r.parts[j].needsAll(f, p.Field, p.By, r.parts[j].value.Equal(p.Value)) {
 			return true
 		}
 	}
@@ -355,7 +382,7 @@ func toldTwice(fields []Part, i int) bool {
 
 // merge sets the parts in which f is newer and joins the ticks it belongs to. The
 // caller has ruled out a higher epoch and what needsRefold says.
-func (r *Row) merge(k *Kind, f *Fact) {
+func (r *Row) merge(k *Kind, f *Fact, told factOrders) {
 	r.setLocal(f)
 	if f.Epoch.Set && r.Epoch.Set && f.Epoch.N < r.Epoch.N {
 		return
@@ -364,17 +391,16 @@ func (r *Row) merge(k *Kind, f *Fact) {
 		r.Epoch = f.Epoch
 	}
 	if k.tellsStatus(f) {
-		switch order := k.StatusOrder(f); {
+		switch order := told.status; {
 		case order > r.status.order:
 			r.Told, r.status = f.Status, newMark(k, f, StatusPart, "", order)
 		case order == r.status.order && r.status.join(k, f, StatusPart, "", r.Told == f.Status):
 			r.Told = f.Status
 		}
 	}
-	order := k.FieldOrder(f)
 	for _, p := range f.Fields {
 		if k.tellsPart(p) {
-			r.mergePart(k, f, p, order)
+			r.mergePart(k, f, p, told.field)
 		}
 	}
 }

@@ -99,15 +99,11 @@ func (r Ref) ID() ID {
 }
 
 func hashID(parts ...string) ID {
-	h := sha256.New()
-	var n [8]byte
+	b := make([]byte, 0, 256) // on the stack, unless the parts are longer
 	for _, p := range parts {
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write([]byte(p))
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(p))), p...)
 	}
-	var sum [sha256.Size]byte
-	h.Sum(sum[:0])
+	sum := sha256.Sum256(b)
 	return ID(sum[:16])
 }
 

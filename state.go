@@ -1,7 +1,6 @@
 package onceward
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -40,7 +39,7 @@ var errState = errors.New("the stored state of a row cannot be read: it was cut 
 // EncodeState returns what a store keeps of a row beside its columns status,
 // told, version, revision and data.
 func (r *Row) EncodeState() []byte {
-	b := []byte{stateVersion}
+	b := append(make([]byte, 0, 64+32*len(r.parts)), stateVersion)
 	if r.Epoch.Set {
 		b = binary.AppendVarint(append(b, 1), r.Epoch.N)
 	} else {
@@ -50,7 +49,8 @@ func (r *Row) EncodeState() []byte {
 	for _, s := range r.Reached {
 		b = appendText(b, s)
 	}
-	orders := r.orders()
+	var few [4]Order // hardly ever more
+	orders := r.appendOrders(few[:0])
 	b = binary.AppendUvarint(b, uint64(len(orders)))
 	for _, o := range orders {
 		b = appendText(b, string(o))
@@ -77,16 +77,15 @@ func (r *Row) EncodeState() []byte {
 	return b
 }
 
-func (r *Row) orders() []Order {
-	var orders []Order
-	note := func(o Order) {
-		if o != "" && !slices.Contains(orders, o) {
+// appendOrders appends the orders of the parts, each once.
+func (r *Row) appendOrders(orders []Order) []Order {
+	if r.status.order != "" {
+		orders = append(orders, r.status.order)
+	}
+	for i := range r.parts {
+		if o := r.parts[i].order; o != "" && !slices.Contains(orders, o) {
 			orders = append(orders, o)
 		}
-	}
-	note(r.status.order)
-	for i := range r.parts {
-		note(r.parts[i].order)
 	}
 	return orders
 }
@@ -119,11 +118,11 @@ func DecodeRow(status, told string, version, revision int64, data, state []byte)
 	if len(state) == 0 {
 		return r, nil
 	}
-	fields, err := decodeData(data)
+	fields, err := decodeData(string(data))
 	if err != nil {
 		return nil, err
 	}
-	d := stateReader{rest: state}
+	d := stateReader{rest: string(state)} // the texts are parts of this one
 	if d.byte() != stateVersion {
 		return nil, errState
 	}
@@ -133,7 +132,7 @@ func DecodeRow(status, told string, version, revision int64, data, state []byte)
 	for n := d.count(); n > 0; n-- {
 		r.Reached = append(r.Reached, d.text())
 	}
-	orders := []Order{""}
+	orders := append(make([]Order, 0, 4), "")
 	for n := d.count(); n > 0; n-- {
 		orders = append(orders, Order(d.text()))
 	}
@@ -157,7 +156,7 @@ func DecodeRow(status, told string, version, revision int64, data, state []byte)
 func (r *Row) setDecoded(fields []NamedValue) {
 	for _, f := range fields {
 		if f.Name == LocalField {
-			r.local, _ = decodeData([]byte(f.Value.json))
+			r.local, _ = decodeData(f.Value.json)
 			continue
 		}
 		told := r.told(f.Name)
@@ -167,13 +166,16 @@ func (r *Row) setDecoded(fields []NamedValue) {
 	}
 }
 
-// decodeData splits a JSON object into its members, in their order.
-func decodeData(data []byte) ([]NamedValue, error) {
-	if len(bytes.TrimSpace(data)) == 0 {
+// decodeData splits a JSON object into its members, sorted by name.
+func decodeData(data string) ([]NamedValue, error) {
+	if fields, ok := splitObject(data); ok {
+		return fields, nil
+	}
+	if strings.TrimSpace(data) == "" {
 		return nil, nil
 	}
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
+	if err := json.Unmarshal([]byte(data), &raw); err != nil {
 		return nil, fmt.Errorf("the fields of a stored row: %w", err)
 	}
 	fields := make([]NamedValue, 0, len(raw))
@@ -188,14 +190,86 @@ func decodeData(data []byte) ([]NamedValue, error) {
 	return fields, nil
 }
 
+// splitObject splits an object in the form that Data gives, without copying it:
+// compact, members sorted, names without escapes. It reports false for any other,
+// which may be JSON all the same. It trusts values to be what a store was given
+// and only finds where they end.
+func splitObject(data string) ([]NamedValue, bool) {
+	if len(data) < 2 || data[0] != '{' || data[len(data)-1] != '}' {
+		return nil, false
+	}
+	rest := data[1 : len(data)-1]
+	if rest == "" {
+		return nil, true
+	}
+	fields := make([]NamedValue, 0, 8)
+	for {
+		if rest == "" || rest[0] != '"' {
+			return nil, false
+		}
+		end := strings.IndexByte(rest[1:], '"')
+		if end < 0 {
+			return nil, false
+		}
+		name := rest[1 : 1+end]
+		rest = rest[end+2:]
+		if strings.IndexByte(name, '\\') >= 0 || len(rest) < 2 || rest[0] != ':' ||
+			len(fields) > 0 && fields[len(fields)-1].Name >= name {
+			return nil, false
+		}
+		n := valueEnd(rest[1:])
+		if n <= 0 {
+			return nil, false
+		}
+		fields = append(fields, NamedValue{name, Value{rest[1 : 1+n]}})
+		if rest = rest[1+n:]; rest == "" {
+			return fields, true
+		}
+		rest = rest[1:] // the comma at which valueEnd has stopped
+	}
+}
+
+// valueEnd returns the length of the JSON value that text begins with: up to a
+// comma outside of it or the end; 0 if it ends nowhere or is not compact.
+func valueEnd(text string) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+			if i >= len(text) {
+				return 0
+			}
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth < 0 {
+				return 0
+			}
+		case c == ',' && depth == 0:
+			return i
+		case c <= ' ':
+			return 0
+		}
+	}
+	if depth != 0 {
+		return 0
+	}
+	return len(text)
+}
+
 // stateReader reads a stored state; once something is missing, failed is set
 // and everything further reads as nothing.
 type stateReader struct {
-	rest   []byte
+	rest   string
 	failed bool
 }
 
-func (d *stateReader) fail() { d.failed, d.rest = true, nil }
+func (d *stateReader) fail() { d.failed, d.rest = true, "" }
 
 func (d *stateReader) byte() byte {
 	if len(d.rest) == 0 {
@@ -208,23 +282,30 @@ func (d *stateReader) byte() byte {
 }
 
 func (d *stateReader) varint() int64 {
-	v, n := binary.Varint(d.rest)
-	if n <= 0 {
-		d.fail()
-		return 0
+	u := d.uvarint()
+	v := int64(u >> 1)
+	if u&1 != 0 {
+		v = ^v
 	}
-	d.rest = d.rest[n:]
 	return v
 }
 
+// uvarint is binary.Uvarint over a text.
 func (d *stateReader) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.fail()
-		return 0
+	v := uint64(0)
+	for i := range min(len(d.rest), binary.MaxVarintLen64) {
+		b := d.rest[i]
+		if i == binary.MaxVarintLen64-1 && b > 1 {
+			break // more than 64 bits
+		}
+		v |= uint64(b&0x7f) << (7 * i)
+		if b < 0x80 {
+			d.rest = d.rest[i+1:]
+			return v
+		}
 	}
-	d.rest = d.rest[n:]
-	return v
+	d.fail()
+	return 0
 }
 
 // count reads how many of something follow; each takes a byte at least, which
@@ -245,7 +326,7 @@ func (d *stateReader) peekCount() int {
 
 func (d *stateReader) text() string {
 	n := d.count()
-	s := string(d.rest[:n])
+	s := d.rest[:n]
 	d.rest = d.rest[n:]
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/inbox"
 	"github.com/onceward/onceward/provider"
 	"github.com/onceward/onceward/sqlite"
@@ -66,6 +67,8 @@ func benchmarkIngest(b *testing.B, path string, senders int) {
 		b.Fatal(err)
 	}
 	defer func() { _ = in.Close(ctx) }()
+	// A job for each change; nobody works them off here.
+	in.Handle("payment", func(context.Context, onceward.Change) error { return nil })
 	requests := make([]*provider.Request, b.N)
 	var template []byte
 	for _, s := range provider.Samples("stripe") {

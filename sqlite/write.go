@@ -111,7 +111,7 @@ func (c *session) writeRow(w *onceward.RowWrite, now int64, n *counts) error {
 	if w.WasVersion == 0 && r.Version > 0 {
 		n.entities++
 	}
-	tie, data, state := strings.Join(r.Tie(), ","), string(r.Data()), r.EncodeState()
+	tie, data, state := strings.Join(w.Tie, ","), string(w.Data), r.EncodeState()
 	if w.WasFacts == 0 {
 		return c.must(`insert into onceward_rows (id, source, account, mode, kind, key, status, told, version, revision, epoch, tie, facts, data, state, created, updated)
 			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`,
