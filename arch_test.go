@@ -155,6 +155,7 @@ func allow() []archtest.Place {
 		{Rule: "goroutines", At: "inbox/work.go", Why: "the workers of Run, which waits for them"},
 		{Rule: "goroutines", At: "inbox/inbox.go", Why: "the upkeep; Close stops it and waits"},
 		{Rule: "goroutines", At: "inbox/quarantine.go", Why: "the one that keeps rejected deliveries; Close waits for it"},
+		{Rule: "goroutines", At: "sqlite/checkpoint.go", Why: "the one that moves the log into the file; Close stops it and waits"},
 		{Rule: "goroutines", At: "internal/server/server.go", Why: "two listeners; Run waits for both"},
 		{Rule: "goroutines", At: "internal/cli/instance/instance.go", Why: "inbox and server run side by side; it waits for both"},
 		{Rule: "goroutines", At: "internal/cli/send.go", Why: "deliveries at the same time, which is what is asked for"},

@@ -19,3 +19,11 @@ func (s *Store) Setting(name string) (v any, err error) {
 	})
 	return v, err
 }
+
+// LogPages returns how many pages the write-ahead log holds.
+func (s *Store) LogPages() (n int64, err error) {
+	err = s.use(context.Background(), func(c *session) error {
+		return c.query(func(row []value) { n = row[1].(int64) }, "pragma wal_checkpoint(noop)")
+	})
+	return n, err
+}

@@ -43,7 +43,7 @@ func (s *Store) prepare(ctx context.Context) error {
 			return fmt.Errorf("switch to WAL: %w", err)
 		}
 		if !w.shared {
-			if err := c.tune(s.cfg.CacheBytes); err != nil {
+			if err := c.tune(s.cfg.CacheBytes, w.ownsDB); err != nil {
 				return err
 			}
 		}
@@ -95,8 +95,12 @@ func (c *session) switchToWAL() error {
 
 // tune is for a connection of the store's own. Waiting for other processes is
 // done by begin, not by SQLite.
-func (c *session) tune(cacheBytes int64) error {
-	return c.script(fmt.Sprintf("pragma cache_size = -%d; pragma wal_autocheckpoint = 1000; pragma busy_timeout = 0", max(1, cacheBytes>>10)))
+func (c *session) tune(cacheBytes int64, checkpointed bool) error {
+	every := 1000
+	if checkpointed {
+		every = 0 // by the checkpointer
+	}
+	return c.script(fmt.Sprintf("pragma cache_size = -%d; pragma wal_autocheckpoint = %d; pragma busy_timeout = 0", max(1, cacheBytes>>10), every))
 }
 
 // assertDurable wants every commit to be synced, and in a file the log to be

@@ -145,7 +145,7 @@ func open(path string, cfg Config) (*Store, error) {
 	if cfg.ReadOnly {
 		mode = "mode=ro&"
 	}
-	readers, err := pool(fmt.Sprintf("%s?%s_pragma=busy_timeout(%d)&_pragma=query_only(1)", name, mode, cfg.BusyTimeout.Milliseconds()), cfg.ReadConns)
+	readers, err := pool(fmt.Sprintf("%s?%s_pragma=busy_timeout(%d)&_pragma=query_only(1)&_pragma=synchronous(2)&_pragma=wal_autocheckpoint(0)", name, mode, cfg.BusyTimeout.Milliseconds()), cfg.ReadConns)
 	if err != nil {
 		return nil, err
 	}
@@ -234,6 +234,9 @@ func (s *Store) start(db *sql.DB, ownsDB bool) (*Store, error) {
 	if err == nil {
 		err = s.migrate(ctx)
 	}
+	if err == nil && ownsDB && s.reads != nil {
+		w.checkpoints = newCheckpointer(s.reads)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -263,14 +266,17 @@ func (s *Store) startReadOnly() (*Store, error) {
 // again does nothing.
 func (s *Store) Close() error {
 	s.closed.Store(true)
-	var errs []error
-	if s.ownsReads {
-		errs = append(errs, s.reads.Close())
+	if s.writer == nil {
+		return s.closeReads()
 	}
-	if s.writer != nil {
-		errs = append(errs, s.writer.close())
+	return s.writer.close(s.closeReads)
+}
+
+func (s *Store) closeReads() error {
+	if !s.ownsReads {
+		return nil
 	}
-	return errors.Join(errs...)
+	return s.reads.Close()
 }
 
 // Lanes is 1: SQLite has one writer at a time.

@@ -25,6 +25,9 @@ type writer struct {
 	// bytes it is cut, and above walWait that is worth a wait.
 	walPath           string
 	walLimit, walWait int64
+	// checkpoints moves the log into the file, nil where SQLite does it by itself:
+	// where the connections are the user's.
+	checkpoints *checkpointer
 
 	closed atomic.Bool
 }
@@ -71,10 +74,13 @@ func (s *Store) use(ctx context.Context, f func(c *session) error) (err error) {
 			}
 			defer c.forget()
 		}
+		w.checkpoints.before(c)
 		if err := w.cutLog(c); err != nil {
 			return err
 		}
-		return f(c)
+		err := f(c)
+		w.checkpoints.after(c)
+		return err
 	})
 }
 
@@ -133,15 +139,17 @@ func (w *writer) cutLog(c *session) error {
 	return c.script(`pragma busy_timeout = 0`)
 }
 
-// close ends the writing connection after the work in flight. What it changed
-// in a connection of the user's goes with that connection.
-func (w *writer) close() error {
+// close ends the writing connection after the work in flight, and before it the
+// reading ones, so that it is the last, which moves the log into the file. What it
+// changed in a connection of the user's goes with that connection.
+func (w *writer) close(reads func() error) error {
 	w.lock <- struct{}{}
 	defer w.release()
 	if w.closed.Swap(true) {
 		return nil
 	}
-	var errs []error
+	w.checkpoints.stop()
+	errs := []error{reads()}
 	if w.conn != nil {
 		errs = append(errs, w.raw(func(c *session) error {
 			c.forget()

@@ -1,0 +1,82 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"sync/atomic"
+)
+
+// checkpointFrames is how many pages the write-ahead log may hold that are not in
+// the file yet before they are moved there: 16 MiB. Fewer would move a page that
+// is written often more often; more make the last step longer.
+const checkpointFrames = 4000
+
+// checkpointer moves the write-ahead log into the file beside the writer. SQLite's
+// own way is to do it inside a commit, which then takes many times as long as the
+// others. A connection beside the writer never catches up with a busy one, so that
+// the log would never begin anew and each sync would pay for a growing file.
+// Therefore in two steps: the bulk on a reading connection while batches are
+// committed, then what has been added meanwhile by the writer between two of them.
+type checkpointer struct {
+	db     *sql.DB       // any connection whose synchronous is full
+	cancel func()        // ends what it waits for
+	wake   chan struct{} // holds a token once the log is long
+	moved  atomic.Bool   // the bulk is in the file
+	ended  chan struct{}
+}
+
+// newCheckpointer starts one; it must be stopped.
+func newCheckpointer(db *sql.DB) *checkpointer {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &checkpointer{db: db, cancel: cancel, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		for range p.wake {
+			// A log that stays long is no reason to refuse work: the next commit asks again,
+			// and writer.cutLog bounds it.
+			if _, err := p.db.ExecContext(ctx, checkpointPassive); err == nil {
+				p.moved.Store(true)
+			}
+		}
+	}()
+	return p
+}
+
+const checkpointPassive = `pragma wal_checkpoint(passive)`
+
+// before is called by the writer between two transactions.
+func (p *checkpointer) before(c *session) {
+	if p != nil && p.moved.Swap(false) {
+		_, _ = c.exec(checkpointPassive) // the rest; if it fails, see newCheckpointer
+	}
+}
+
+// after is called by the writer after each transaction.
+func (p *checkpointer) after(c *session) {
+	if p == nil {
+		return
+	}
+	waiting := int64(0)
+	err := c.query(func(row []value) {
+		inLog, _ := row[1].(int64)
+		moved, _ := row[2].(int64)
+		waiting = inLog - moved
+	}, `pragma wal_checkpoint(noop)`)
+	if err != nil || waiting < checkpointFrames {
+		return
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default: // it has been told
+	}
+}
+
+// stop ends it; the caller holds the writer's lock.
+func (p *checkpointer) stop() {
+	if p == nil {
+		return
+	}
+	p.cancel()
+	close(p.wake)
+	<-p.ended
+}
