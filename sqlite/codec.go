@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,16 +15,30 @@ import (
 // and names sorted: "Name: value\n". What would end a name or a line is escaped
 // with a backslash, so that any bytes come back as they were.
 func encodeHeader(h map[string][]string) []byte {
-	b := []byte{}
-	for _, name := range slices.Sorted(maps.Keys(h)) {
+	names, size := make([]string, 0, 32), 0
+	for name, values := range h {
+		names = append(names, name)
+		for _, v := range values {
+			size += len(name) + len(v) + len(": \n")
+		}
+	}
+	slices.Sort(names)
+	b := make([]byte, 0, size)
+	for _, name := range names {
 		for _, v := range h[name] {
-			b = append(b, headerNameEscaper.Replace(name)...)
-			b = append(b, ": "...)
-			b = append(b, headerValueEscaper.Replace(v)...)
-			b = append(b, '\n')
+			b = append(appendEscaped(b, name, "\\\n\r:", headerNameEscaper), ": "...)
+			b = append(appendEscaped(b, v, "\\\n\r", headerValueEscaper), '\n')
 		}
 	}
 	return b
+}
+
+// appendEscaped appends s, through the escaper if one of the special bytes is in it.
+func appendEscaped(b []byte, s, special string, escaper *strings.Replacer) []byte {
+	if strings.ContainsAny(s, special) {
+		s = escaper.Replace(s)
+	}
+	return append(b, s...)
 }
 
 var (
