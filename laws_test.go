@@ -263,7 +263,7 @@ func TestLaw1PermutationAndWhatTieMarks(t *testing.T) {
 func incremental(t *rapid.T, k *onceward.Kind, facts []onceward.Fact) *onceward.Row {
 	row := &onceward.Row{}
 	for i := range facts {
-		f := facts[i]
+		f, before := facts[i], *row
 		step, err := row.Add(k, &f, false, func() ([]onceward.Fact, error) { return slices.Clone(facts[:i]), nil })
 		if err != nil {
 			t.Fatal(err)
@@ -275,7 +275,7 @@ func incremental(t *rapid.T, k *onceward.Kind, facts []onceward.Fact) *onceward.
 		if want.Reached = row.Reached; !bytes.Equal(want.EncodeState(), row.EncodeState()) {
 			t.Fatalf("after fact %d the incremental row has other marks:\n%x\n%x", i, want.EncodeState(), row.EncodeState())
 		}
-		checkStep(t, step, row)
+		checkStep(t, step, row, &before)
 		stored, err := onceward.DecodeRow(row.Status, row.Told, row.Version, row.Revision, row.Data(), row.EncodeState())
 		if err != nil {
 			t.Fatalf("after fact %d: %v", i, err)
@@ -288,8 +288,23 @@ func incremental(t *rapid.T, k *onceward.Kind, facts []onceward.Fact) *onceward.
 	return row
 }
 
-func checkStep(t *rapid.T, step onceward.Step, row *onceward.Row) {
+// checkStep wants what a step says of itself to agree with the rows before and after
+// it: the version counts what was applied, and each status is reached once in an
+// epoch.
+func checkStep(t *rapid.T, step onceward.Step, row, before *onceward.Row) {
+	version, reached := before.Version, before.Reached
+	if step.Verdict == onceward.Applied {
+		version++
+	}
+	if before.Epoch.Set && before.Epoch != row.Epoch {
+		reached = nil
+	}
+	reached = slices.Concat(reached, step.Reached)
 	switch {
+	case row.Version != version:
+		t.Fatalf("a fact that was %v made the version %d, want %d", step.Verdict, row.Version, version)
+	case !slices.Equal(row.Reached, reached) || len(slices.Compact(slices.Sorted(slices.Values(reached)))) != len(reached):
+		t.Fatalf("the row had reached %v, now %v, and the step says it was %v", before.Reached, row.Reached, step.Reached)
 	case step.Verdict == 0 || step.Decided == "":
 		t.Fatalf("a step without a verdict or what decided it: %+v", step)
 	case step.Changed != (step.Verdict == onceward.Applied):

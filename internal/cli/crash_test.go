@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	randv2 "math/rand/v2"
@@ -14,20 +12,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/internal/cli/instance"
 	"github.com/onceward/onceward/internal/cli/sender"
-	"github.com/onceward/onceward/internal/pgtest"
 	"github.com/onceward/onceward/provider"
 )
 
 // crashSource describes the sender of the crash test in the language of the
 // configuration. Each event tells a status and an amount of one order, and the
-// clock of each order grows by one with each of its events.
+// clock grows by one with each event.
 const crashSource = `
 store: $CRASH_STORE
 sources:
@@ -43,26 +39,12 @@ sources:
 
 const crashSecret = "secret-of-the-crash-test"
 
-// crashLedger is what the senders know: what they have sent, and what was
-// acknowledged. It is the outsider's truth; it shares no code with the engine.
-type crashLedger struct {
-	mu    sync.Mutex // over all below
-	sent  map[string]*crashEvent
-	acked int
-}
-
-type crashEvent struct {
-	id, order, status string
-	at, amount        int64
-	body              []byte
-	acked             bool
-}
-
-// TestCrash kills the server with SIGKILL while senders deliver to it over several
-// connections, starts it again, and in the end looks for every event: those that
-// were acknowledged are there once, with their state, and nothing is there that
-// nobody sent. ONCEWARD_CRASH is how often it is killed, ONCEWARD_SEED repeats a
-// run.
+// TestCrash kills the program with SIGKILL while senders deliver to it over several
+// connections, one process or two on one database; on PostgreSQL it ends the
+// database as well, under a program that lives on. After each start it looks for
+// every event: those that were acknowledged are there once, with their state, and
+// nothing is there that nobody sent. ONCEWARD_CRASH is how often it kills,
+// ONCEWARD_SEED repeats a run.
 func TestCrash(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "onceward")
 	build := exec.Command("go", "build", "-o", binary, "github.com/onceward/onceward/cmd/onceward")
@@ -70,21 +52,24 @@ func TestCrash(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)
 	}
-	kills := 6
-	if testing.Short() {
-		kills = 3
+	for _, s := range crashStores {
+		t.Run(s.name, func(t *testing.T) { crash(t, s.open(t), crashProgram{binary}, nil) })
 	}
-	if text := os.Getenv("ONCEWARD_CRASH"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			t.Fatalf("ONCEWARD_CRASH=%s is no number of kills", text)
+}
+
+// TestCrashLibrary is TestCrash with the other door: a process that has the inbox
+// as a library, with handlers. All work that follows from what is stored is done,
+// and done again only where a kill fell between doing it and saying so.
+func TestCrashLibrary(t *testing.T) {
+	if os.Getenv(crashServe) != "" { // started by the test as the process to kill
+		if err := serveCrash(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		kills = n
+		return
 	}
-	t.Run("SQLite", func(t *testing.T) {
-		crash(t, binary, "sqlite:"+filepath.Join(t.TempDir(), "crash.db"), kills)
-	})
-	t.Run("PostgreSQL", func(t *testing.T) { crash(t, binary, pgtest.Start(t), kills) })
+	for _, s := range crashStores {
+		t.Run(s.name, func(t *testing.T) { crash(t, s.open(t), crashLibrary{}, newCrashWork()) })
+	}
 }
 
 func crashSeed(t *testing.T) uint64 {
@@ -103,27 +88,51 @@ func crashSeed(t *testing.T) uint64 {
 	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
+func crashKills(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("ONCEWARD_CRASH")
+	switch {
+	case text != "":
+	case testing.Short():
+		return 3
+	default:
+		return 5
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("ONCEWARD_CRASH=%s is no number of kills", text)
+	}
+	return n
+}
+
 // crashRun is one run over one store.
 type crashRun struct {
 	t        *testing.T
-	binary   string
+	store    crashStore
+	victim   crashVictim
 	dir      string
 	env      []string
 	provider *provider.Provider
 	ledger   crashLedger
 	client   *sender.Client
+	rng      *randv2.Rand
+	work     *crashWork // nil if nobody has handlers
+	judged   *judgement // what has been looked at so far
+
+	started, kills, stops, outages, cut int
 }
 
-func crash(t *testing.T, binary, store string, kills int) {
-	seed := crashSeed(t)
+func crash(t *testing.T, store crashStore, victim crashVictim, work *crashWork) {
+	seed, kills := crashSeed(t), crashKills(t)
 	t.Logf("ONCEWARD_SEED=%d", seed)
-	rng := randv2.New(randv2.NewPCG(seed, 0))
 	r := &crashRun{
-		t: t, binary: binary, dir: t.TempDir(), client: sender.New(16, time.Now),
-		env:    append(os.Environ(), "CRASH_STORE="+store, "CRASH_SECRET="+crashSecret),
+		t: t, store: store, victim: victim, dir: t.TempDir(), client: sender.New(16, time.Now),
+		env:    append(os.Environ(), "CRASH_STORE="+store.url, "CRASH_SECRET="+crashSecret),
 		ledger: crashLedger{sent: map[string]*crashEvent{}},
+		rng:    randv2.New(randv2.NewPCG(seed, 0)), work: work,
 	}
 	defer r.client.Close()
+	r.client.HTTP.Transport = &crashTransport{r.client.HTTP.Transport, t}
 	if err := os.WriteFile(filepath.Join(r.dir, "onceward.yaml"), []byte(crashSource), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -134,97 +143,197 @@ func crash(t *testing.T, binary, store string, kills int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut := 0
-	for round := range kills {
-		cut += r.round(round, rng)
+	r.judged = newJudgement(&r.ledger, r.provider.Kinds()["order"], r.work)
+	for n := 0; r.kills < kills; n++ {
+		r.round(n)
 		if t.Failed() {
 			return
 		}
 	}
 	r.last()
-	if cut == 0 {
+	if r.cut == 0 {
 		t.Error("no delivery was cut off by a kill, so nothing was put to the test")
 	}
-	t.Logf("%d kills cut off %d of %d deliveries", kills, cut, len(r.ledger.sent))
-	r.judge(store)
+	t.Logf("%d kills and %d ends of the database cut off %d deliveries, %d of which were kept; %d events sent",
+		r.kills, r.outages, r.cut, r.judged.untold, len(r.ledger.sent))
+	r.judgeAll()
 }
 
-// crashSenders is how many connections deliver at once.
-const crashSenders = 8
+// crashTransport wants every 503 to say when to come again.
+type crashTransport struct {
+	http.RoundTripper
+	t *testing.T
+}
 
-// round starts the server, loads it, kills it at a drawn moment and returns how
-// many deliveries were cut off.
-func (r *crashRun) round(round int, rng *randv2.Rand) (cut int) {
-	s, inbox, _, err := startServer(r.binary, r.dir, r.env, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	if err != nil {
+// RoundTrip implements http.RoundTripper.
+func (c *crashTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := c.RoundTripper.RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
+		c.t.Error("a 503 says not when to come again")
+	}
+	return resp, err
+}
+
+// CloseIdleConnections makes that of http.Client work.
+func (c *crashTransport) CloseIdleConnections() {
+	if t, ok := c.RoundTripper.(*http.Transport); ok {
+		t.CloseIdleConnections()
+	}
+}
+
+// begin starts so many servers, looks at the store while they are idle, and lets
+// them work.
+func (r *crashRun) begin(servers int) []*crashServer {
+	var all []*crashServer
+	for range servers {
+		r.started++
+		s, err := r.victim.start(r, r.started)
+		if err != nil {
+			r.t.Fatalf("start server %d: %v", r.started, err)
+		}
+		all = append(all, s)
+		r.t.Cleanup(s.abort)
+	}
+	r.judgeNew()
+	for _, s := range all {
+		if err := s.begin(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// round starts one server or two, loads them, and kills each at a drawn moment; one
+// of four second servers is ended as an operator does instead. Now and then it kills
+// a server first that has hardly begun; the first of these is about to make the
+// tables. Where the database is a server, that goes and comes back in some rounds.
+func (r *crashRun) round(n int) {
+	if n%4 == 0 {
+		r.stillborn()
+	}
+	servers := r.begin(1 + n%2)
+	l := r.load(n, servers)
+	if r.store.server != nil && n%3 == 1 {
+		r.outage(l)
+	}
+	for i, s := range servers {
+		l.await("acknowledgements", l.through(s, 20+r.rng.IntN(150)))
+		<-time.After(time.Duration(r.rng.IntN(3000)) * time.Microsecond)
+		if i == 1 && n%8 == 1 {
+			r.stop(s)
+			continue
+		}
+		r.kills++
+		r.work.kill(s.number)
+		s.ending.Store(true)
+		if err := s.process.Kill(); err != nil {
+			r.t.Error(err)
+		}
+		if err := s.end(); err == nil {
+			r.t.Errorf("server %d ended as if nobody had killed it", s.number)
+		}
+	}
+	l.senders.Wait()
+	r.cut += l.cut()
+}
+
+// stillborn starts a process and kills it before it is ready, or soon after.
+func (r *crashRun) stillborn() {
+	r.started++
+	r.kills++
+	r.work.kill(r.started)
+	cmd := r.victim.command(r)
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	<-time.After(time.Duration(r.rng.IntN(200)) * time.Millisecond)
+	if err := cmd.Process.Kill(); err != nil {
 		r.t.Error(err)
-		return 0
 	}
-	// The moment: after so many acknowledgements of this round, and up to 3 ms.
-	moment := r.ledger.count() + 20 + rng.IntN(300)
-	delay := time.Duration(rng.IntN(3000)) * time.Microsecond
-	killed := make(chan struct{})
-	var kill sync.Once
-	acked := func(total int) {
-		if total >= moment {
-			kill.Do(func() {
-				time.AfterFunc(delay, func() {
-					defer close(killed)
-					if err := s.cmd.Process.Kill(); err != nil {
-						r.t.Error(err)
-					}
-				})
-			})
-		}
-	}
-	var senders sync.WaitGroup
-	cuts := make([]int, crashSenders)
-	for n := range crashSenders {
-		own := randv2.New(randv2.NewPCG(rng.Uint64(), uint64(n)))
-		senders.Go(func() { cuts[n] = r.deliver(inbox, fmt.Sprintf("%d-%d", round, n), own, acked) })
-	}
-	senders.Wait()
-	<-killed
-	if err := s.end(); err == nil {
-		r.t.Error("the server ended as if nobody had killed it")
-	}
-	for _, n := range cuts {
-		cut += n
-	}
-	return cut
-}
-
-// deliver sends new events, and each some again, until the server is gone. It
-// returns how many deliveries were not answered.
-func (r *crashRun) deliver(inbox, name string, rng *randv2.Rand, acked func(int)) (cut int) {
-	for i := 0; ; i++ {
-		order := rng.IntN(6) // few, so that batches meet on rows
-		e := &crashEvent{
-			id: fmt.Sprintf("e-%s-%d", name, i), order: fmt.Sprintf("o-%s-%d", name, order), at: int64(1767225600 + i),
-			status: []string{"created", "paid", "shipped", "returned"}[rng.IntN(4)], amount: rng.Int64N(1e6),
-		}
-		e.body = crashBody(e)
-		r.ledger.note(e)
-		for range 1 + rng.IntN(2) {
-			ok, err := r.send(inbox, e)
-			if err != nil {
-				return cut + 1
-			}
-			if !ok {
-				cut++
-				continue
-			}
-			acked(r.ledger.ack(e))
-		}
+	if err := cmd.Wait(); err == nil {
+		r.t.Error("a server ended as if nobody had killed it")
 	}
 }
 
-func crashBody(e *crashEvent) []byte {
-	return fmt.Appendf(nil, `{"id":%q,"type":"order.%s","at":%d,"order":%q,"status":%q,"amount":%d,"part":1}`, e.id, e.status, e.at, e.order, e.status, e.amount)
+// outage ends the database server at once, as a crash of it does, while the senders
+// go on: they are told to come again later, and nobody that it was kept. When the
+// database is there again so are the servers, which nobody has started anew.
+func (r *crashRun) outage(l *crashLoad) {
+	l.await("acknowledgements", l.more(20+r.rng.IntN(150), 0, 0))
+	<-time.After(time.Duration(r.rng.IntN(3000)) * time.Microsecond)
+	if err := r.store.server.Crash(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.outages++
+	l.down.Add(1)
+	l.await("every sender to be told to come later", l.more(0, 0, 1))
+	for _, s := range l.servers {
+		l.awaitReady(s, http.StatusServiceUnavailable)
+	}
+	l.down.Add(1)
+	if err := r.store.server.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	l.await("every sender to be acknowledged again", l.more(0, 1, 0))
+	for _, s := range l.servers {
+		l.awaitReady(s, http.StatusOK)
+	}
+}
+
+// stop ends a server as an operator does: what it has taken in is stored, what it
+// has done is settled.
+func (r *crashRun) stop(s *crashServer) {
+	s.ending.Store(true)
+	if err := s.process.Signal(os.Interrupt); err != nil {
+		r.t.Error(err)
+	}
+	if err := s.end(); err != nil {
+		r.t.Errorf("server %d ended with %v", s.number, err)
+	}
+	r.stops++
+}
+
+// last starts a server once more, delivers what was never acknowledged as senders
+// do, waits for its work to be done, and ends it as an operator does.
+func (r *crashRun) last() {
+	s := r.begin(1)[0]
+	for _, e := range r.ledger.unacked() {
+		ok, err := r.send(s.inbox, e)
+		if err != nil || !ok {
+			r.t.Errorf("%s: the server that was left alone does not take it: %v", e.id, err)
+			continue
+		}
+		r.ledger.ack(e)
+	}
+	if r.work != nil {
+		r.awaitWork()
+	}
+	r.stop(s)
+}
+
+// awaitWork waits until no job is left.
+func (r *crashRun) awaitWork() {
+	store := r.open()
+	defer r.close(store)
+	ctx, cancel := context.WithTimeout(r.t.Context(), crashPatience)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		s, err := store.Stats(ctx)
+		if err != nil || s.JobsDead > 0 {
+			r.t.Fatalf("%d jobs wait and %d are dead, %v; want them done", s.JobsPending, s.JobsDead, err)
+		}
+		if s.JobsPending == 0 {
+			return
+		}
+		<-again.C
+	}
 }
 
 // send delivers one event; ok says that it was acknowledged.
 func (r *crashRun) send(inbox string, e *crashEvent) (ok bool, err error) {
+	known := r.ledger.isAcked(e)
 	answer, err := r.client.Send(context.Background(), &sender.Delivery{
 		Provider: r.provider, To: inbox + "/in/acme", Header: http.Header{"Content-Type": {"application/json"}}, Body: e.body,
 	})
@@ -232,6 +341,9 @@ func (r *crashRun) send(inbox string, e *crashEvent) (ok bool, err error) {
 	case err != nil:
 		return false, err
 	case answer.Status == http.StatusOK:
+		if known && answer.Outcome != "duplicate" {
+			r.t.Errorf("%s was acknowledged before and is %s now", e.id, answer.Outcome)
+		}
 		return true, nil
 	case answer.Status == http.StatusServiceUnavailable:
 		return false, nil
@@ -240,162 +352,75 @@ func (r *crashRun) send(inbox string, e *crashEvent) (ok bool, err error) {
 	return false, errors.New("a wrong answer")
 }
 
-// last starts the server once more, delivers what was never acknowledged as senders
-// do, and ends it as an operator does.
-func (r *crashRun) last() {
-	s, inbox, _, err := startServer(r.binary, r.dir, r.env, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+func (r *crashRun) open() onceward.Store {
+	r.t.Helper()
+	store, err := instance.OpenStore(r.t.Context(), r.store.url, instance.Read)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	for _, e := range r.ledger.sent {
-		if e.acked {
-			continue
-		}
-		ok, err := r.send(inbox, e)
-		if err != nil || !ok {
-			r.t.Errorf("%s: the server that was left alone does not take it: %v", e.id, err)
-			continue
-		}
-		r.ledger.ack(e)
-	}
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+	return store
+}
+
+func (r *crashRun) close(store onceward.Store) {
+	r.t.Helper()
+	if err := store.Close(); err != nil {
 		r.t.Error(err)
 	}
-	if err := s.end(); err != nil {
-		r.t.Errorf("the server ended with %v: %s", err, s.err.String())
+}
+
+// judgeNew looks at what is new since it last did.
+func (r *crashRun) judgeNew() {
+	if r.store.quiet != nil {
+		r.store.quiet(r.t)
 	}
-}
-
-func (l *crashLedger) note(e *crashEvent) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sent[e.id] = e
-}
-
-func (l *crashLedger) ack(e *crashEvent) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !e.acked {
-		e.acked = true
-		l.acked++
+	if r.store.check != nil {
+		r.store.check(r.t)
 	}
-	return l.acked
-}
-
-func (l *crashLedger) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.acked
-}
-
-// judge opens the store and holds it against the ledger.
-func (r *crashRun) judge(url string) {
-	store, err := instance.OpenStore(r.t.Context(), url, instance.Read)
-	if err != nil {
+	store := r.open()
+	defer r.close(store)
+	if err := r.judged.look(r.t.Context(), store); err != nil {
 		r.t.Fatal(err)
 	}
-	defer func() {
-		if err := store.Close(); err != nil {
-			r.t.Error(err)
-		}
-	}()
+	r.report(r.judged.faults)
+}
+
+// judgeAll holds all that there is in the end against all that was sent and done.
+func (r *crashRun) judgeAll() {
+	if r.store.check != nil {
+		r.store.check(r.t)
+	}
+	store := r.open()
+	defer r.close(store)
 	faults, err := r.ledger.judge(r.t.Context(), store)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	for _, fault := range faults {
+	r.report(faults)
+	whole := newJudgement(&r.ledger, r.provider.Kinds()["order"], r.work)
+	if err := whole.look(r.t.Context(), store); err != nil {
+		r.t.Fatal(err)
+	}
+	r.report(whole.faults)
+	if r.work == nil {
+		return
+	}
+	faults, told := r.work.judge(whole.wanted)
+	r.report(faults)
+	r.t.Log(told)
+}
+
+// report fails the test for what was found, and shows the first of it.
+func (r *crashRun) report(faults []string) {
+	const most = 20
+	for i, fault := range faults {
+		if i == most {
+			r.t.Errorf("and %d more", len(faults)-most)
+			return
+		}
 		r.t.Error(fault)
 	}
 }
 
-// judgement is what was found while a store is held against a ledger.
-type judgement struct {
-	ledger *crashLedger
-	stored map[string]int         // how often each event is there
-	newest map[string]*crashEvent // of each order, among those that are there
-	parts  map[string]int64       // how many events of each order are there
-	faults []string
-}
-
-func (j *judgement) fault(format string, args ...any) {
-	j.faults = append(j.faults, fmt.Sprintf(format, args...))
-}
-
-// judge says where the store and the ledger disagree: each event that was sent is
-// there once with its bytes, nothing else is, and every row is what the newest of
-// its events says.
-func (l *crashLedger) judge(ctx context.Context, store onceward.Reader) ([]string, error) {
-	j := &judgement{ledger: l, stored: map[string]int{}, newest: map[string]*crashEvent{}, parts: map[string]int64{}}
-	for q := (onceward.EventQuery{Limit: 500}); ; {
-		events, err := store.Events(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		if len(events) == 0 {
-			break
-		}
-		for i := range events {
-			q.Before = events[i].ID
-			whole, err := store.Event(ctx, events[i].ID)
-			if err != nil {
-				return nil, err
-			}
-			j.event(&events[i], whole.Delivery.Body)
-		}
-	}
-	for id, e := range l.sent {
-		if j.stored[id] != 1 {
-			j.fault("%s (acknowledged %t) is stored %d times", id, e.acked, j.stored[id])
-		}
-	}
-	return j.faults, j.rows(ctx, store)
-}
-
-// event holds one stored event against what was sent.
-func (j *judgement) event(e *onceward.StoredEvent, body []byte) {
-	sent := j.ledger.sent[e.Key]
-	if sent == nil {
-		j.fault("event %s was never sent", e.Key)
-		return
-	}
-	if e.Outcome != onceward.New || e.Facts != 1 || e.Held != 0 {
-		j.fault("event %s is %s with %d facts, %d held", e.Key, e.Outcome, e.Facts, e.Held)
-	}
-	if !bytes.Equal(body, sent.body) {
-		j.fault("event %s has other bytes than were sent", e.Key)
-	}
-	j.stored[e.Key]++
-	j.parts[sent.order]++
-	if newest := j.newest[sent.order]; newest == nil || sent.at > newest.at {
-		j.newest[sent.order] = sent
-	}
-}
-
-// rows holds every row against the newest of its events.
-func (j *judgement) rows(ctx context.Context, store onceward.Reader) error {
-	for q := (onceward.EntityQuery{Limit: 500}); ; {
-		rows, err := store.Entities(ctx, q)
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 {
-			break
-		}
-		for i := range rows {
-			q.After = rows[i].Ref
-			row, newest, parts := &rows[i], j.newest[rows[i].Key], j.parts[rows[i].Key]
-			var data struct{ Amount, Parts int64 }
-			if err := json.Unmarshal(row.Data, &data); err != nil {
-				return err
-			}
-			if newest == nil || row.Status != newest.status || data.Amount != newest.amount || data.Parts != parts || row.Facts != parts {
-				j.fault("order %s is %s with %s and %d facts; its newest event of %d is %+v", row.Key, row.Status, row.Data, row.Facts, parts, newest)
-			}
-			delete(j.newest, row.Key)
-		}
-	}
-	for order := range j.newest {
-		j.fault("order %s has events and no row", order)
-	}
-	return nil
+func crashBody(e *crashEvent) []byte {
+	return fmt.Appendf(nil, `{"id":%q,"type":"order.%s","at":%d,"order":%q,"status":%q,"amount":%d,"part":1}`, e.id, e.status, e.at, e.order, e.status, e.amount)
 }

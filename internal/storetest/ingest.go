@@ -86,8 +86,9 @@ func testConcurrent(t *testing.T, h Harness) {
 }
 
 // checkHistory wants the facts of an entity to be numbered without a gap, its
-// version to count the applied ones, its row to be their fold, and returns how
-// many facts there are.
+// version to count the applied ones, each to have become what it becomes when they
+// are told again one by one, its row to be their fold, and returns how many facts
+// there are.
 func (w *world) checkHistory(kind, key string) int {
 	w.t.Helper()
 	facts := w.history(kind, key)
@@ -100,8 +101,36 @@ func (w *world) checkHistory(kind, key string) int {
 			w.t.Fatalf("%s %s: fact %d has number %d and version %d, want %d and %d", kind, key, i, f.Seq, f.Version, i+1, version)
 		}
 	}
+	w.checkVerdicts(kind, key, facts)
 	w.checkFold(kind, key, facts)
 	return len(facts)
+}
+
+// verdictOf is what became of one fact.
+type verdictOf struct {
+	Verdict        onceward.Verdict
+	From, To       string
+	Order, Against onceward.Order
+	Decided        string
+}
+
+// checkVerdicts tells stored facts of one mapping to a row again, one by one.
+func (w *world) checkVerdicts(kind, key string, stored []onceward.StoredFact) {
+	w.t.Helper()
+	row := &onceward.Row{}
+	var facts []onceward.Fact
+	for _, f := range stored {
+		step, err := row.Add(w.mapping.Kinds[kind], &f.Fact, false, func() ([]onceward.Fact, error) { return facts, nil })
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		equal(w.t, fmt.Sprintf("what became of fact %d of %s %s, told again and stored,", f.Seq, kind, key),
+			verdictOf{step.Verdict, step.From, step.To, step.Order, step.Against, step.Decided},
+			verdictOf{f.Verdict, f.From, f.To, f.Order, f.Against, f.Decided})
+		if f.Verdict != onceward.Held {
+			facts = append(facts, f.Fact)
+		}
+	}
 }
 
 // shown is what a row shows of the facts told.

@@ -1,226 +1,265 @@
 package storetest
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
-	"testing"
-	"time"
+	"strings"
 
 	"github.com/anishathalye/porcupine"
 
 	"github.com/onceward/onceward"
 )
 
-// input is one operation on one entity: an event told, or, with event -1, a look.
+// The histories are about a family of two rows and a few event keys, each of
+// which may come with either of two bodies.
+const (
+	familyRows = 2
+	familyKeys = 6
+	ranks      = 12 // statuses of the rows
+)
+
+// input is one operation on a family.
 type input struct {
-	entity, event, rank int
+	op op
+	// told are the arrivals of a tell, in one commit, or the one of a resolve.
+	told []said
+	// row is the one that a look is at.
+	row int
 }
 
-// output is what it gave. Unknown says that the commit may or may not be kept.
+type op uint8
+
+const (
+	tell    op = iota // events, in one commit
+	resolve           // the answer to the outcome Differs of one event
+	look              // at one row
+	lookAll           // at all rows, at one moment
+)
+
+// said is one arrival of a key, with one of its bodies.
+type said struct {
+	key, body int
+	id        int64
+}
+
+// facts are what a key's body tells, as pairs of a row and a rank: of every third
+// key both bodies tell the same, of every third one both rows are told.
+func (s said) facts() [][2]int {
+	switch s.key % 3 {
+	case 0:
+		return [][2]int{{s.key % familyRows, s.key * 5 % ranks}}
+	case 1:
+		rank := (s.key*5 + s.body*3) % ranks
+		return [][2]int{{0, rank}, {1, rank}}
+	}
+	return [][2]int{{s.key % familyRows, (s.key*5 + s.body*3) % ranks}}
+}
+
+// resolution is what a comparison of the key's two bodies comes to.
+func (s said) resolution() onceward.Resolution {
+	if s.key%3 == 0 {
+		return onceward.ResolvedDuplicate
+	}
+	return onceward.ResolvedConflict
+}
+
+// output is what an operation gave.
 type output struct {
-	unknown bool
-	outcome onceward.Outcome
-	verdict onceward.Verdict
-	version int64
-	rank    int // -1: there is no row
+	fate fate
+	told [2]becomes
+	rows [familyRows]rowState
 }
 
-// register is what the model knows of an entity: the events taken, the version
-// and the status.
-type register struct {
-	taken   uint64
+// fate says what is known of the commit of a tell or a resolve.
+type fate uint8
+
+const (
+	settled fate = iota
+	refused      // nothing of it is kept
+	unknown      // all or nothing of it is kept, from any moment after its call on
+)
+
+// becomes is what became of one arrival.
+type becomes struct {
+	outcome onceward.Outcome
+	stored  int64
+	results [familyRows]result
+}
+
+type result struct {
+	verdict onceward.Verdict
 	version int64
 	rank    int
 }
 
-const (
-	lookOnly = -1
-	ranks    = 12 // statuses of the entities
-)
-
-// after is the sequential truth: what one operation does and gives.
-func (s register) after(in input) (register, output) {
-	switch {
-	case in.event == lookOnly:
-		return s, output{version: s.version, rank: s.rank}
-	case s.taken&(1<<in.event) != 0:
-		return s, output{outcome: onceward.Duplicate}
-	}
-	s.taken |= 1 << in.event
-	verdict := onceward.Stale
-	switch {
-	case in.rank > s.rank:
-		verdict = onceward.Applied
-		s.version++
-		s.rank = in.rank
-	case in.rank == s.rank:
-		verdict = onceward.Same
-	}
-	return s, output{outcome: onceward.New, verdict: verdict, version: s.version, rank: s.rank}
+// family is the state of the model.
+type family struct {
+	keys [familyKeys]keyState
+	rows [familyRows]rowState
 }
 
+// keyState is who claimed a key, and what is noted about its other body.
+type keyState struct {
+	owner   int64
+	body    int
+	noted   onceward.Outcome
+	notedBy int64
+}
+
+type rowState struct {
+	version, facts int64
+	rank           int
+}
+
+// newborn is a family whose rows are there, with one fact of the lowest status.
+func newborn() family {
+	var f family
+	for i := range f.rows {
+		f.rows[i] = rowState{version: 1, facts: 1}
+	}
+	return f
+}
+
+// after is the sequential truth: what one operation does and gives.
+func (f family) after(in input) (family, output) {
+	var out output
+	switch in.op {
+	case look:
+		out.rows[in.row] = f.rows[in.row]
+	case lookAll:
+		out.rows = f.rows
+	case resolve:
+		out.told[0] = f.note(in.told[0])
+	default:
+		for i, s := range in.told {
+			out.told[i] = f.tell(s)
+		}
+	}
+	return f, out
+}
+
+func (f *family) tell(s said) becomes {
+	key := &f.keys[s.key]
+	switch {
+	case key.owner == 0:
+		key.owner, key.body = s.id, s.body
+		b := becomes{outcome: onceward.New, stored: s.id}
+		for i, fact := range s.facts() {
+			b.results[i] = f.rows[fact[0]].add(fact[1])
+		}
+		return b
+	case key.body == s.body:
+		return becomes{outcome: onceward.Duplicate, stored: key.owner}
+	case key.noted == onceward.Undecided:
+		return becomes{outcome: onceward.Differs, stored: key.owner}
+	}
+	return key.other()
+}
+
+// note is the first to say what the key's other body is, or is told so.
+func (f *family) note(s said) becomes {
+	key := &f.keys[s.key]
+	if key.noted == onceward.Undecided {
+		key.noted, key.notedBy = onceward.Duplicate, s.id
+		if s.resolution() == onceward.ResolvedConflict {
+			key.noted = onceward.Conflict
+		}
+	}
+	return key.other()
+}
+
+// other is what becomes of the body that is not the claim's.
+func (k keyState) other() becomes {
+	if k.noted == onceward.Conflict {
+		return becomes{outcome: onceward.Conflict, stored: k.notedBy}
+	}
+	return becomes{outcome: onceward.Duplicate, stored: k.owner}
+}
+
+func (r *rowState) add(rank int) result {
+	r.facts++
+	verdict := onceward.Stale
+	switch {
+	case rank > r.rank:
+		verdict = onceward.Applied
+		r.version++
+		r.rank = rank
+	case rank == r.rank:
+		verdict = onceward.Same
+	}
+	return result{verdict, r.version, r.rank}
+}
+
+// split takes apart what is not one moment of an operation. That bytes differ is a
+// reading within the call, from which nothing follows but the caller's comparison: a
+// commit that takes other events in decides about those later, under their locks.
+func split(operation porcupine.Operation) []porcupine.Operation {
+	in, out := operation.Input.(input), operation.Output.(output)
+	if in.op != tell || out.fate != settled {
+		return []porcupine.Operation{operation}
+	}
+	var parts []porcupine.Operation
+	rest, became := input{op: tell}, output{}
+	for i, s := range in.told {
+		if b := out.told[i]; b.outcome == onceward.Differs {
+			part := operation
+			part.Input, part.Output = input{op: tell, told: []said{s}}, output{told: [2]becomes{b}}
+			parts = append(parts, part)
+			continue
+		}
+		became.told[len(rest.told)] = out.told[i]
+		rest.told = append(rest.told, s)
+	}
+	if len(rest.told) > 0 {
+		operation.Input, operation.Output = rest, became
+		parts = append(parts, operation)
+	}
+	return parts
+}
+
+// describe writes an operation for people: k2b1#7 is event 7, key 2 with body 1.
+func describe(in input, out output) string {
+	var b strings.Builder
+	switch in.op {
+	case look:
+		fmt.Fprintf(&b, "look at row %d: %+v", in.row, out.rows[in.row])
+	case lookAll:
+		fmt.Fprintf(&b, "look at all: %+v", out.rows)
+	default:
+		fmt.Fprintf(&b, "%s, %s:", []string{tell: "tell", resolve: "resolve"}[in.op], []string{"settled", "refused", "unknown"}[out.fate])
+		for i, s := range in.told {
+			fmt.Fprintf(&b, " k%db%d#%d %v of #%d", s.key, s.body, s.id, out.told[i].outcome, out.told[i].stored)
+			for _, r := range out.told[i].results {
+				if r.verdict != 0 {
+					fmt.Fprintf(&b, " %v %d at %d", r.verdict, r.rank, r.version)
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// linearModel is the model of a family for porcupine. A commit of unknown outcome
+// is one that may be explained as kept or as not kept.
 func linearModel() porcupine.Model {
 	model := porcupine.NondeterministicModel{
-		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-			parts := map[int][]porcupine.Operation{}
-			for _, op := range history {
-				entity := op.Input.(input).entity
-				parts[entity] = append(parts[entity], op)
-			}
-			var list [][]porcupine.Operation
-			for _, part := range parts {
-				list = append(list, part)
-			}
-			return list
-		},
-		Init: func() []any { return []any{register{rank: -1}} },
+		Init: func() []any { return []any{newborn()} },
 		Step: func(state, in, out any) []any {
-			s := state.(register)
+			s := state.(family)
 			next, want := s.after(in.(input))
 			switch got := out.(output); {
-			case got.unknown:
+			case got.fate == unknown && next == s:
+				return []any{s}
+			case got.fate == unknown:
 				return []any{s, next}
+			case got.fate == refused:
+				return []any{s}
 			case got == want:
 				return []any{next}
 			}
 			return nil
 		},
-		Equal: func(a, b any) bool { return a == b },
-		DescribeOperation: func(in, out any) string {
-			return fmt.Sprintf("%+v -> %+v", in, out)
-		},
+		Equal:             func(a, b any) bool { return a == b },
+		DescribeOperation: func(in, out any) string { return describe(in.(input), out.(output)) },
 	}
 	return model.ToModel()
-}
-
-// recorder keeps a history. Its clock only counts, which is all that an order of
-// calls and returns needs.
-type recorder struct {
-	clock   atomic.Int64
-	mu      sync.Mutex
-	history []porcupine.Operation // guarded by mu
-}
-
-func (r *recorder) do(client int, in input, f func() (output, error)) error {
-	op := porcupine.Operation{ClientId: client, Input: in, Call: r.clock.Add(1)}
-	out, err := f()
-	if err != nil {
-		return err
-	}
-	op.Output, op.Return = out, r.clock.Add(1)
-	if out.unknown {
-		op.Return = 1 << 62 // it may take effect at any time after its call
-	}
-	r.mu.Lock()
-	r.history = append(r.history, op)
-	r.mu.Unlock()
-	return nil
-}
-
-// testLinearizable wants concurrent commits and reads through separate handles,
-// some of whose outcomes are unknown, to be explained by one order of them all.
-func testLinearizable(t *testing.T, h Harness) {
-	histories := 30
-	if testing.Short() {
-		histories = 8
-	}
-	w := newWorld(t, h)
-	states := make([][]string, ranks)
-	for i := range states {
-		states[i] = []string{fmt.Sprintf("s%02d", i)}
-	}
-	step, err := onceward.NewKind(onceward.Kind{Name: "step", States: states, Order: []onceward.Component{onceward.Rank}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.mapping.Kinds["step"] = step
-	stores := w.handleSet(2)
-	unknown, looks := 0, 0
-	for n := range histories {
-		history := w.record(n, stores)
-		for _, op := range history {
-			if op.Output.(output).unknown {
-				unknown++
-			}
-			if op.Input.(input).event == lookOnly {
-				looks++
-			}
-		}
-		result := porcupine.CheckOperationsTimeout(linearModel(), history, time.Minute)
-		if result != porcupine.Ok {
-			t.Errorf("history %d: %v, want it to be linearizable", n, result)
-			for _, op := range history {
-				t.Logf("%d..%d client %d: %s", op.Call, op.Return, op.ClientId, linearModel().DescribeOperation(op.Input, op.Output))
-			}
-			return
-		}
-	}
-	if unknown == 0 || looks == 0 {
-		t.Errorf("%d unknown outcomes and %d looks; the histories show nothing of them", unknown, looks)
-	}
-}
-
-// record lets clients tell events of few entities and look at them, at once.
-func (w *world) record(n int, stores []onceward.Store) []porcupine.Operation {
-	w.t.Helper()
-	const clients, each, entities, events = 6, 20, 2, 16
-	r := &recorder{}
-	atOnce(w.t, clients, func(client int) error {
-		random := rand.New(rand.NewPCG(uint64(n), uint64(client)))
-		s := Faulty(stores[client%len(stores)],
-			Fault{Method: "Commit", Call: 3 + random.IntN(5), Applied: true},
-			Fault{Method: "Commit", Call: 9 + random.IntN(5), Err: onceward.ErrUnknownOutcome})
-		for range each {
-			in := input{entity: random.IntN(entities), event: random.IntN(events)}
-			in.rank = in.event * 5 % ranks // one event says the same whoever delivers it
-			if random.IntN(3) == 0 {
-				in.event = lookOnly
-			}
-			err := r.do(client, in, func() (output, error) { return w.step(s, n, in) })
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return r.history
-}
-
-// step does one operation through the store.
-func (w *world) step(s onceward.Store, n int, in input) (output, error) {
-	ctx := context.Background()
-	key := fmt.Sprintf("h%d-x%d", n, in.entity)
-	if in.event == lookOnly {
-		e, err := s.Entity(ctx, w.ref("step", key))
-		if errors.Is(err, onceward.ErrNotFound) {
-			return output{rank: -1}, nil
-		}
-		if err != nil {
-			return output{}, err
-		}
-		return output{version: e.Version, rank: w.rankOf(e.Status)}, nil
-	}
-	fact := onceward.Fact{Rule: "step", Kind: "step", Key: key, Status: fmt.Sprintf("s%02d", in.rank)}
-	a := w.arrival(fmt.Sprintf("%s-e%d", key, in.event), fact)
-	err := s.Commit(ctx, w.batch(a))
-	if errors.Is(err, onceward.ErrUnknownOutcome) {
-		return output{unknown: true}, nil
-	}
-	if err != nil {
-		return output{}, err
-	}
-	out := output{outcome: a.Outcome}
-	for _, r := range a.Results {
-		out.verdict, out.version, out.rank = r.Verdict, r.Version, w.rankOf(r.Status)
-	}
-	return out, nil
-}
-
-func (w *world) rankOf(status string) int {
-	rank, _ := w.mapping.Kinds["step"].Rank(status)
-	return rank
 }

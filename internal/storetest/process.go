@@ -9,6 +9,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -45,15 +48,38 @@ func Main(m *testing.M, w Worker) {
 	os.Exit(exit)
 }
 
-const workerVariable = "ONCEWARD_STORETEST_WORKER"
+const (
+	workerVariable = "ONCEWARD_STORETEST_WORKER"
+	// racesVariable holds how many rounds processes race, and lengthens the search
+	// for histories that are not linearizable with it.
+	racesVariable = "ONCEWARD_RACES"
+)
+
+// raceRounds returns how many rounds to race: those of racesVariable, else few.
+func raceRounds(t testing.TB) int {
+	t.Helper()
+	text := os.Getenv(racesVariable)
+	switch {
+	case text != "":
+	case testing.Short():
+		return 60
+	default:
+		return 300
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < raceOrder {
+		t.Fatalf("%s=%s is no number of rounds from %d", racesVariable, text, raceOrder)
+	}
+	return n
+}
 
 // order is what a worker is told to do, a line of JSON each.
 type order struct {
 	// Do is race or load.
 	Do string
 	// Side is this worker's number, 0 or 1; First is its first round, Rounds how
-	// many there are in the batch.
-	Side, First, Rounds int
+	// many there are, Size how many of them one commit takes.
+	Side, First, Rounds, Size int
 }
 
 // report is a worker's answer.
@@ -61,6 +87,9 @@ type report struct {
 	New, Duplicate int
 	// Contended is how many rounds waited for or were refused by somebody else.
 	Contended int
+	// Shared are the ids under which the event that everybody delivers is stored,
+	// by round.
+	Shared []int64
 	// Committed are the ids of events that are durable.
 	Committed []int64
 }
@@ -101,29 +130,28 @@ func (w Worker) serve(location string, in io.Reader, out io.Writer) error {
 	}
 }
 
-// race commits one side of a batch of rounds.
+// race commits one side of a batch of rounds, from several goroutines at once.
 func (w Worker) race(s onceward.Store, o order) (report, error) {
 	world, err := workerWorld(s, int64(1+o.Side)<<50+int64(o.First)<<8)
 	if err != nil {
 		return report{}, err
 	}
-	b := world.batch()
-	for r := o.First; r < o.First+o.Rounds; r++ {
-		b.Arrivals = append(b.Arrivals, raceArrivals(world, o.Side, r)...)
-	}
 	before := w.Contention(s)
-	if err := s.Commit(context.Background(), b); err != nil {
+	said, errs := make([]report, raceCopies), make([]error, raceCopies)
+	var clients sync.WaitGroup
+	for n := range raceCopies {
+		clients.Go(func() { said[n], errs[n] = world.raceClient(s, o, n) })
+	}
+	clients.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return report{}, err
 	}
-	var got report
-	for _, a := range b.Arrivals {
-		switch a.Outcome {
-		case onceward.New:
-			got.New++
-		case onceward.Duplicate:
-			got.Duplicate++
-		default:
-			return got, fmt.Errorf("event %s is %v", a.Event.Key, a.Outcome)
+	got := report{Shared: said[0].Shared}
+	for _, r := range said {
+		got.New += r.New
+		got.Duplicate += r.Duplicate
+		if !slices.Equal(r.Shared, got.Shared) {
+			return got, fmt.Errorf("one event is said to be stored as %d and as %d", got.Shared, r.Shared)
 		}
 	}
 	if w.Contention(s) > before {
@@ -132,27 +160,15 @@ func (w Worker) race(s onceward.Store, o order) (report, error) {
 	return got, nil
 }
 
-// raceArrivals is one side of a round: complete from one, first from the other,
-// and in every second round an event that both deliver.
-func raceArrivals(w *world, side, round int) []*onceward.Arrival {
-	job := fmt.Sprintf("j%d", round)
-	word := []string{"succeeded", "partial"}[side]
-	arrivals := []*onceward.Arrival{w.arrival(fmt.Sprintf("%s of %s", word, job), told(job, word))}
-	if round%2 == 0 {
-		arrivals = append(arrivals, w.arrival("text of "+job, told(job, "text")))
-	}
-	return arrivals
-}
-
 // workerWorld is a world for building arrivals outside of a test.
 func workerWorld(s onceward.Store, ids int64) (*world, error) {
-	mapping, err := buildMapping("acme", 1)
+	mapping, err := raceMapping("acme")
 	if err != nil {
 		return nil, err
 	}
 	w := &world{store: s, source: "acme", mapping: mapping}
 	w.ids.Store(ids)
-	for _, name := range []string{"job.succeeded", "job.partial"} {
+	for _, name := range raceHandlers() {
 		h, err := onceward.ParseHandler(name)
 		if err != nil {
 			return nil, err

@@ -317,6 +317,7 @@ func testReadEntity(t *testing.T, h Harness) {
 		t.Errorf("created %v, updated %v, status %s; want %v, %v, refunded", e.Created, e.Updated, e.Status, began, tie.Now)
 	}
 	equal(t, "the tie", []string{"amount"}, e.Tie)
+	w.checkView()
 }
 
 // testReadEntities pages through rows in the order of their names.
