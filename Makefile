@@ -4,6 +4,7 @@
 GO       ?= go
 FUZZTIME ?= 30s
 KILLS    ?= 300
+ROUNDS   ?= 10000
 
 # One set of flags for all that is built, so that the tests, the linters and the
 # program share what is compiled: static, and without the paths of the machine.
@@ -20,15 +21,16 @@ has_pgbouncer = command -v pgbouncer || ls /usr/sbin/pgbouncer
 has_compiler  = command -v $$($(GO) env CC)
 
 .DEFAULT_GOAL := help
-.PHONY: help test vet unit race services converge crash fuzz lint fmt build cover clean
+.PHONY: help test vet unit race services planted converge races crash soak bench fuzz lint fmt build cover clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-test: services vet unit race ## Run every test; install what they need first (this is the one that must pass).
+test: services vet unit race planted ## Run every test; install what they need first (this is the one that must pass).
 
 vet: ## Run go vet.
 	$(GO) vet ./...
+	$(GO) vet -tags planted ./internal/planted
 
 unit: ## Run the tests, in random order.
 	$(GO) test -shuffle=on -timeout=15m ./...
@@ -55,11 +57,23 @@ services: ## Install PostgreSQL, PgBouncer and a C compiler if they are missing 
 	apt-get -o DPkg::Lock::Timeout=300 -q update && \
 	apt-get -o DPkg::Lock::Timeout=300 -q install --yes --no-install-recommends $$missing
 
+planted: services ## Plant each wrong guard of a list in the code, and want the general suites to notice.
+	$(GO) test -count=1 -tags planted -timeout=15m -v -run 'TestPlants$$' ./internal/planted
+
 converge: services ## Play every order of every sample lifecycle on both stores.
 	ONCEWARD_CONVERGE=all $(GO) test -count=1 -timeout=2h -v ./provider ./internal/lifecycle -run 'Converge|EveryOrder'
 
+races: services ## Race two processes over each store for ROUNDS rounds, and check concurrent histories.
+	ONCEWARD_RACES=$(ROUNDS) $(GO) test -count=1 -timeout=2h -v \
+		-run '^(TestStore|TestStoreInPool|TestConformance)$$/^(processes|linearizable)$$' ./sqlite ./postgres
+
 crash: services ## Kill the server KILLS times under load and look for what was acknowledged.
 	ONCEWARD_CRASH=$(KILLS) $(GO) test -count=1 -timeout=2h -v -run Crash ./internal/cli
+
+soak: converge races crash fuzz ## Run all the long forms, one after the other: some hours.
+
+bench: services ## Measure against the ceiling and against handlers written by hand; writes bench/RESULTS.md.
+	$(GO) run ./bench
 
 fuzz: ## Run each fuzz target for FUZZTIME.
 	@set -e; \
