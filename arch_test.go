@@ -53,7 +53,7 @@ func rows() []archtest.Row {
 		// The engine: any store, no particular one.
 		{
 			Dir: "inbox", Ours: []string{".", "provider", "inbox/internal/..."},
-			Tests: []string{"sqlite", "inbox/inboxtest", "internal/storetest", "internal/pgtest", "postgres"},
+			Tests: []string{"sqlite", "inbox/inboxtest", "internal/storetest", "internal/pgtest", "internal/faultproxy", "postgres"},
 			Never: []string{"database/...", "os/..."}, Public: true,
 		},
 		{Dir: "inbox/internal/panics", Ours: nil, Never: []string{"database/...", "os/...", "net/..."}},
@@ -63,11 +63,12 @@ func rows() []archtest.Row {
 		// The stores: the root's contract and one driver each.
 		{Dir: "sqlite", Ours: []string{"."}, Tests: []string{"internal/storetest"}, Never: []string{"net", "net/http/...", "log/..."}, Public: true},
 		{
-			Dir: "postgres", Ours: []string{"."}, Tests: []string{"internal/storetest", "internal/pgtest"},
+			Dir: "postgres", Ours: []string{"."}, Tests: []string{"internal/storetest", "internal/pgtest", "internal/faultproxy"},
 			Never: []string{"os/...", "log/..."}, Public: true,
 		},
 		{Dir: "internal/storetest", Ours: []string{"."}, Testing: true},
 		{Dir: "internal/pgtest", Testing: true},
+		{Dir: "internal/faultproxy", Testing: true},
 		{Dir: "internal/lifecycle", Tests: []string{".", "provider", "sqlite", "postgres", "internal/pgtest"}, Testing: true},
 
 		// The doors.
@@ -93,6 +94,11 @@ func rows() []archtest.Row {
 
 		// The checks of the module itself.
 		{Dir: "internal/archtest"},
+		{Dir: "internal/cases", Tests: []string{
+			".", "inbox", "provider", "internal/server", "internal/cli/config", "internal/cli/screen", "internal/pgtest", "sqlite", "postgres",
+		}, Testing: true},
+		{Dir: "bench", Ours: []string{".", "inbox", "provider", "internal/server", "internal/cli/instance", "internal/pgtest"}, Testing: true},
+		{Dir: "internal/planted", Tests: []string{"internal/pgtest"}, Testing: true},
 	}
 }
 
@@ -103,7 +109,7 @@ func deps() []archtest.Dep {
 	return []archtest.Dep{
 		{Path: "cel.dev/cel-go/...", By: []string{"provider/internal/expr"}},
 		{Path: "github.com/bojanz/currency", By: []string{"provider/internal/expr", "internal/cli/screen"}},
-		{Path: "github.com/jackc/pgx/v5/...", By: []string{"postgres", "internal/pgtest"}},
+		{Path: "github.com/jackc/pgx/v5/...", By: []string{"postgres", "internal/pgtest", "bench"}},
 		{Path: "modernc.org/sqlite/...", By: []string{"sqlite"}},
 		{Path: "go.yaml.in/yaml/v4", By: []string{"provider", "internal/cli/config"}},
 		{Path: "github.com/spf13/cobra", By: []string{"internal/cli"}},
@@ -112,6 +118,7 @@ func deps() []archtest.Dep {
 		{Path: "github.com/google/go-cmp/cmp/...", By: []string{"internal/storetest"}, Tests: everywhere},
 		{Path: "pgregory.net/rapid", By: []string{"internal/storetest"}, Tests: everywhere},
 		{Path: "github.com/anishathalye/porcupine", By: []string{"internal/storetest"}, Tests: everywhere},
+		{Path: "modernc.org/libc", Tests: []string{"sqlite"}},
 		{Path: "go.uber.org/goleak", By: []string{"internal/storetest"}, Tests: everywhere},
 		{Path: "github.com/rogpeppe/go-internal/...", Tests: []string{"internal/cli", "cmd/onceward"}},
 	}
@@ -141,10 +148,17 @@ func allow() []archtest.Place {
 		choice  = "here a person chooses the database"
 		process = "here the program meets the process and its clock"
 		racing  = "the suite races goroutines and processes over a store"
+
+		measuring = "a program that measures processes"
 	)
 	return []archtest.Place{
 		{Rule: "clock", At: "inbox/config.go", Why: setUp},
 		{Rule: "clock", At: "cmd/onceward/main.go", Why: process},
+		{Rule: "clock", At: "bench/...", Why: measuring},
+		{Rule: "globals", At: "bench/...", Why: measuring},
+		{Rule: "goroutines", At: "bench/...", Why: measuring},
+		{Rule: "database", At: "bench/...", Why: "it measures both, and what people write by hand"},
+		{Rule: "sql", At: "bench/...", Why: "the handlers that people write by hand are measured beside ours"},
 		{Rule: "globals", At: "cmd/onceward/main.go", Why: process},
 		{Rule: "globals", At: "internal/pgtest/...", Why: "the server of a test run is handed on to the programs that tests start"},
 		{Rule: "globals", At: "internal/storetest/process.go", Why: racing},
@@ -163,6 +177,7 @@ func allow() []archtest.Place {
 		{Rule: "goroutines", At: "internal/cli/demo/...", Why: "deliveries at the same time, which is what is shown"},
 		{Rule: "goroutines", At: "internal/pgtest/process.go", Why: "one waits for the end of each process"},
 		{Rule: "goroutines", At: "internal/storetest/...", Why: racing},
+		{Rule: "goroutines", At: "internal/faultproxy/...", Why: "it copies between connections; Close waits"},
 
 		{Rule: "skips", At: "internal/storetest/race.go", Why: "a database in memory has no second process, which its harness declares"},
 
@@ -172,6 +187,7 @@ func allow() []archtest.Place {
 		{Rule: "sql", At: "internal/storetest/failing.go", Why: "it makes a store fail below its methods"},
 		{Rule: "sql", At: "internal/cli/demo.go", Why: "it shows a person what to ask the database"},
 		{Rule: "sql", At: "internal/cli/demo/demo_test.go", Why: "it looks at the store by hand, as a person would"},
+		{Rule: "sql", At: "internal/cli/crash_store_test.go", Why: "it asks the database whether it is sound and quiet, as anybody may"},
 		{Rule: "sql", At: "internal/archtest/...", Why: plants},
 		{Rule: "sql", At: "arch_test.go", Why: plants},
 
