@@ -94,7 +94,7 @@ func (l load) run(ctx context.Context) (*loaded, error) {
 			}
 		})
 	}
-	took := s.watch(ctx, begin)
+	took := s.watch(ctx)
 	workers.Wait()
 	if l.length == 0 {
 		took = time.Since(begin)
@@ -113,7 +113,7 @@ func (s *sending) end() { s.once.Do(func() { close(s.dry) }) }
 
 // watch goes through the phases, and returns how long was measured: 0 if that is
 // until the last answer.
-func (s *sending) watch(ctx context.Context, begin time.Time) time.Duration {
+func (s *sending) watch(ctx context.Context) time.Duration {
 	wait := func(d time.Duration) {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
@@ -133,7 +133,7 @@ func (s *sending) watch(ctx context.Context, begin time.Time) time.Duration {
 	}
 	wait(s.warm)
 	s.mark()
-	begin = time.Now()
+	begin := time.Now()
 	s.phase.Store(measuring)
 	wait(s.length)
 	s.phase.Store(over)

@@ -13,8 +13,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
 }
 
 // run is the program; it returns the exit code. In a process that the program has
@@ -22,7 +23,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if order, is := os.LookupEnv(serverVariable); is {
 		if err := serve(order, os.Stdin, stdout, stderr); err != nil {
-			fmt.Fprintln(stderr, "server under test:", err)
+			_, _ = fmt.Fprintln(stderr, "server under test:", err)
 			return 1
 		}
 		return 0
@@ -32,11 +33,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		fmt.Fprintln(stderr, "bench:", err)
+		_, _ = fmt.Fprintln(stderr, "bench:", err)
 		return 2
 	}
 	if err := measure(ctx, o, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "bench:", err)
+		_, _ = fmt.Fprintln(stderr, "bench:", err)
 		return 1
 	}
 	return 0

@@ -82,7 +82,10 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	if o.only, err = parseNames("-only", *only, everyName()); err != nil {
 		return nil, err
 	}
-	return o, o.check()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 // settle sets what depends on several flags.

@@ -145,7 +145,9 @@ func TestLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	work := 0
 	for begin := time.Now(); time.Since(begin) < 60*time.Millisecond; {
+		work++
 	}
 	after, err := watched{}.look()
 	if err != nil {
@@ -153,7 +155,7 @@ func TestLook(t *testing.T) {
 	}
 	used := after.since(before)
 	if used.self < 2*tick || used.busy < tick {
-		t.Errorf("after 60 ms of work: %+v", used)
+		t.Errorf("after 60 ms of work, %d times round: %+v", work, used)
 	}
 	idle := snapshot{self: time.Second, busy: 900 * time.Millisecond}
 	if got := idle.others(time.Second); got != 0 {

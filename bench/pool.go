@@ -66,7 +66,8 @@ func (p *pool) fill(s *sender, n int, now time.Time) error {
 			sign, body := newSigner(now), make([]byte, 0, 2*bodySize)
 			for i := part * n / parts; i < (part+1)*n/parts; i++ {
 				body = drafts[i].template.append(body[:0], drafts[i].event, s.noise)
-				dst := append(p.request(i)[:0], requestHead...)
+				dst := p.request(i)[:0]
+				dst = append(dst, requestHead...)
 				dst = sign.append(dst, body)
 				dst = append(dst, requestTail...)
 				if dst = append(dst, body...); len(dst) != p.size {

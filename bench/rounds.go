@@ -30,7 +30,7 @@ func (b *bench) rounds(ctx context.Context) error {
 		if err := b.tails(ctx); err != nil {
 			return err
 		}
-		fmt.Fprintf(b.stderr, "repetition %d of %d is done\n", rep+1, b.o.reps)
+		_, _ = fmt.Fprintf(b.stderr, "repetition %d of %d is done\n", rep+1, b.o.reps)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (b *bench) repeat(ctx context.Context, o one, rep int) error {
 // tell says on stderr what is going on, if that is wanted.
 func (b *bench) tell(format string, args ...any) {
 	if b.o.verbose {
-		fmt.Fprintf(b.stderr, format+"\n", args...)
+		_, _ = fmt.Fprintf(b.stderr, format+"\n", args...)
 	}
 }
 

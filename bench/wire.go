@@ -57,11 +57,10 @@ func statusOf(head []byte) (int, error) {
 // contentLength returns the length that a head with its last line's end tells.
 func contentLength(head []byte) (int, error) {
 	const name = "\r\nContent-Length: "
-	at := bytes.Index(head, []byte(name))
-	if at < 0 {
+	_, value, found := bytes.Cut(head, []byte(name))
+	if !found {
 		return 0, fmt.Errorf("%w: it has no Content-Length", errAnswer)
 	}
-	value := head[at+len(name):]
 	return number(value[:bytes.IndexByte(value, '\r')])
 }
 

@@ -34,7 +34,7 @@ func newCheckpointer(db *sql.DB) *checkpointer {
 		for range p.wake {
 			// A log that stays long is no reason to refuse work: the next commit asks again,
 			// and writer.cutLog bounds it.
-			if _, err := p.db.ExecContext(ctx, checkpointPassive); err == nil {
+			if _, err := p.db.ExecContext(ctx, moveLog); err == nil {
 				p.moved.Store(true)
 			}
 		}
@@ -42,12 +42,12 @@ func newCheckpointer(db *sql.DB) *checkpointer {
 	return p
 }
 
-const checkpointPassive = `pragma wal_checkpoint(passive)`
+const moveLog = `pragma wal_checkpoint(passive)`
 
 // before is called by the writer between two transactions.
 func (p *checkpointer) before(c *session) {
 	if p != nil && p.moved.Swap(false) {
-		_, _ = c.exec(checkpointPassive) // the rest; if it fails, see newCheckpointer
+		_, _ = c.exec(moveLog) // the rest; if it fails, see newCheckpointer
 	}
 }
 
