@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,125 +16,6 @@ import (
 	"github.com/onceward/onceward/inbox"
 	"github.com/onceward/onceward/internal/storetest"
 )
-
-// story is what one run of the fault test delivers; the last body of a key decides
-// nothing, the first does.
-var story = []struct{ body, want string }{
-	{order("e1", "o1", "created", "09:00:00"), "new"},
-	{order("e2", "o1", "paid", "10:00:00"), "new"},
-	{order("e2", "o1", "paid", "10:00:00"), "duplicate"},
-	{order("e2", "o1", "paid", "10:00:00") + " ", "duplicate"}, // other bytes, the same facts
-	{order("e2", "o2", "paid", "10:00:00"), "conflict"},
-	{order("e3", "o1", "shipped", "11:00:00"), "new"},
-}
-
-// TestEveryStoreCallMayFail plays the story once for each call of the store on its
-// way, with that call failing: not applied, or applied though reported failed. The
-// sender repeats what is not acknowledged; in the end everything is there once.
-func TestEveryStoreCallMayFail(t *testing.T) {
-	for _, method := range []string{"Commit", "Event", "Quarantine"} {
-		for _, applied := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s applied=%v", method, applied), func(t *testing.T) {
-				struck := 0
-				for call := 1; ; call++ {
-					n := 0
-					synctest.Test(t, func(t *testing.T) {
-						n = playWithFault(t, storetest.Fault{Method: method, Call: call, Applied: applied})
-					})
-					if n == 0 {
-						break
-					}
-					struck++
-				}
-				if struck == 0 {
-					t.Errorf("no call of %s was on the way", method)
-				}
-				t.Logf("%d calls of %s failed, one in each run", struck, method)
-			})
-		}
-	}
-}
-
-func playWithFault(t *testing.T, fault storetest.Fault) (struck int) {
-	w := newWorld(t, func(cfg *inbox.Config) { cfg.Now = time.Now })
-	w.clock.advance(time.Since(w.clock.Now())) // signs by the bubble's clock
-	w.store.Plan(fault)
-	for i, step := range story {
-		forged := w.signed("shop", step.body)
-		forged.Header.Set("X-Signature", "00")
-		if rec := w.serve(forged); rec.Code != http.StatusUnauthorized {
-			t.Fatalf("a forgery is answered %d", rec.Code)
-		}
-		synctest.Wait() // until it is written, so that each is one call
-		got := w.repeatUntilTaken(step.body)
-		// A commit that was applied though reported failed makes the repeat a duplicate.
-		if got != step.want && !(fault.Applied && step.want == "new" && got == "duplicate") {
-			t.Errorf("step %d with %+v: outcome %s, want %s", i, fault, got, step.want)
-		}
-	}
-	struck = w.store.Struck()
-	w.store.Plan()
-	if err := w.Close(ctx); err != nil {
-		t.Error(err)
-	}
-	w.checkStory(t, fault, struck)
-	return struck
-}
-
-// repeatUntilTaken delivers a body until it is acknowledged, as a sender does, and
-// checks each answer against what is stored at that moment.
-func (w *world) repeatUntilTaken(body string) string {
-	w.t.Helper()
-	for range 10 {
-		rec := w.deliver("shop", body)
-		switch rec.Code {
-		case http.StatusOK:
-			a := decode(w.t, rec)
-			id, err := strconv.ParseInt(a.Event, 10, 64)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			if _, err := w.below.Event(ctx, id); err != nil {
-				w.t.Fatalf("acknowledged as %s and not stored: %v", a.Event, err)
-			}
-			return a.Outcome
-		case http.StatusServiceUnavailable:
-			after, err := strconv.Atoi(rec.Header().Get("Retry-After"))
-			if err != nil || after < 1 || after > 3 {
-				w.t.Fatalf("Retry-After is %q", rec.Header().Get("Retry-After"))
-			}
-			pause := time.NewTimer(time.Duration(after) * time.Second)
-			<-pause.C
-		default:
-			w.t.Fatalf("a fault of the store is answered %d: %s", rec.Code, rec.Body)
-		}
-	}
-	w.t.Fatal("never acknowledged")
-	return ""
-}
-
-// checkStory compares what is stored with the story.
-func (w *world) checkStory(t *testing.T, fault storetest.Fault, struck int) {
-	t.Helper()
-	row := w.row("shop", "order", "o1")
-	if row.Status != "shipped" || row.Version != 3 || row.Facts != 3 {
-		t.Errorf("with %+v: the row is %s, version %d of %d facts; want shipped, 3 of 3", fault, row.Status, row.Version, row.Facts)
-	}
-	if _, err := w.Find(ctx, "shop", "order", "o2"); !errors.Is(err, onceward.ErrNotFound) {
-		t.Errorf("with %+v: the conflicting body made a row: %v", fault, err)
-	}
-	s := w.stats()
-	if s.Events != 3 || s.Conflicts != 1 || s.Entities != 1 {
-		t.Errorf("with %+v: %d events, %d conflicts, %d rows; want 3, 1, 1", fault, s.Events, s.Conflicts, s.Entities)
-	}
-	kept := int64(len(story))
-	if fault.Method == "Quarantine" && !fault.Applied && struck > 0 {
-		kept--
-	}
-	if s.Quarantined != kept {
-		t.Errorf("with %+v: %d in quarantine, want %d", fault, s.Quarantined, kept)
-	}
-}
 
 func TestAStoreThatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

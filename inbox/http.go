@@ -1,11 +1,9 @@
 package inbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -83,7 +81,8 @@ func (in *Inbox) probe(w http.ResponseWriter, r *http.Request, s *source) {
 // receive takes a delivery in.
 func (in *Inbox) receive(w http.ResponseWriter, r *http.Request, s *source) {
 	d := &delivery{in: in, source: s, at: in.cfg.Now(), http: r}
-	body, err := readBody(w, r, s.maxBody)
+	body, held, err := in.bodies.read(w, r, s.maxBody)
+	defer in.bodies.give(held)
 	if err != nil {
 		d.unreadable(w, err)
 		return
@@ -107,41 +106,6 @@ func (in *Inbox) receive(w http.ResponseWriter, r *http.Request, s *source) {
 // request describes a request to the provider.
 func (in *Inbox) request(r *http.Request, body []byte) *provider.Request {
 	return &provider.Request{Method: r.Method, URL: in.addresses.url(r), Header: r.Header, Body: body}
-}
-
-// smallBody is up to which length the memory for a body is made before it comes.
-const smallBody = 64 << 10
-
-var (
-	errTooLarge = errors.New("the body is larger than the limit")
-	errCutOff   = errors.New("the body was cut off")
-)
-
-// readBody reads the whole body, or says errTooLarge or errCutOff.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength > limit {
-		return nil, errTooLarge
-	}
-	limited := http.MaxBytesReader(w, r.Body, limit)
-	var body []byte
-	var err error
-	if n := r.ContentLength; n >= 0 && n <= smallBody {
-		body = make([]byte, n)
-		_, err = io.ReadFull(limited, body)
-	} else {
-		var buf bytes.Buffer
-		buf.Grow(smallBody)
-		_, err = buf.ReadFrom(limited)
-		body = buf.Bytes()
-	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, errTooLarge
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", errCutOff, err)
-	}
-	return body, nil
 }
 
 // delivery is one POST on its way through the inbox.
@@ -212,10 +176,17 @@ func (d *delivery) reject(w http.ResponseWriter, err error) {
 
 // unreadable answers a body that did not come as a whole. Nothing of it is kept.
 func (d *delivery) unreadable(w http.ResponseWriter, err error) {
-	w.Header().Set("Connection", "close")
+	if d.http.ProtoMajor == 1 { // beyond, it would end the streams of others on the connection
+		w.Header().Set("Connection", "close")
+	}
 	if errors.Is(err, errTooLarge) {
 		d.in.log.Warn("a body was larger than the limit", "source", d.source.name, "limit", d.source.maxBody)
 		refuse(w, http.StatusRequestEntityTooLarge, textTooLarge)
+		return
+	}
+	if errors.Is(err, errNoRoom) {
+		d.in.log.Warn("a delivery was answered 503", "source", d.source.name, "error", err)
+		refuseLater(w, d.in)
 		return
 	}
 	d.in.log.Debug("a body was cut off", "source", d.source.name, "error", err)

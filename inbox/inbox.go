@@ -37,6 +37,7 @@ type Inbox struct {
 	chance     *chance
 	committer  *committer.Committer
 	quarantine *quarantine
+	bodies     bodies
 	handlers   handlers
 	wake       chan struct{} // one token: there may be jobs
 
@@ -75,9 +76,12 @@ func New(store onceward.Store, cfg Config) (*Inbox, error) {
 		addresses: addresses{cfg.PublicURL, cfg.TrustedProxies},
 		ids:       newIDMaker(cfg.Now, node), chance: chance, wake: make(chan struct{}, 1),
 	}
+	room := cfg.QueueBytes
 	for _, s := range sources {
 		in.paths[s.path] = s
+		room = max(room, 2*s.maxBody) // one body always fits
 	}
+	in.bodies.free.Store(room)
 	in.start()
 	return in, nil
 }

@@ -46,6 +46,13 @@ func (p *tap) arm(n int, after bool) {
 	p.ran, p.failAt, p.after, p.struck, p.statements = 0, n, after, "", nil
 }
 
+// struckAt returns the statement that was made to fail, "" if none was.
+func (p *tap) struckAt() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.struck
+}
+
 func (p *tap) run(query string, do func() error) error {
 	p.mu.Lock()
 	p.ran++
@@ -98,7 +105,7 @@ func (c *tappedConn) ExecContext(ctx context.Context, query string, args []drive
 func (c *tappedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (r driver.Rows, err error) {
 	err = c.tap.run(query, func() error {
 		r, err = c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
-		return err
+		return c.tap.closeIfStruck(r, err)
 	})
 	return r, err
 }
@@ -120,19 +127,19 @@ func (s *tappedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 func (s *tappedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (r driver.Rows, err error) {
 	err = s.tap.run(s.query, func() error {
 		r, err = s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
-		if err != nil {
-			return err
-		}
-		if s.tap.strikesAfter() { // whoever is told of a failure closes nothing
-			return r.Close()
-		}
-		return nil
+		return s.tap.closeIfStruck(r, err)
 	})
 	return r, err
 }
 
-func (p *tap) strikesAfter() bool {
+// closeIfStruck closes the rows of a statement that is about to be reported failed:
+// whoever is told of a failure closes nothing.
+func (p *tap) closeIfStruck(r driver.Rows, err error) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.struck != "" && p.ran == p.failAt && p.after
+	struck := p.struck != "" && p.ran == p.failAt && p.after
+	p.mu.Unlock()
+	if err != nil || !struck {
+		return err
+	}
+	return r.Close()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/internal/storetest"
 	"github.com/onceward/onceward/sqlite"
 )
 
@@ -71,65 +72,49 @@ func commit(t testing.TB, s *sqlite.Store, handlers []onceward.Handler, arrivals
 	}
 }
 
-// TestEveryStatementFails fails each statement of a commit in turn, before and
-// after its work. Unless it is the commit itself nothing may be kept; then, as in
-// every case, the same batch must end in one copy.
+// TestEveryStatementFails fails each statement of each operation in turn, before
+// and after its work; the commit is one of them.
 func TestEveryStatementFails(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		failed, unknown := 0, 0
-		for {
-			struck, outcome := failStatement(t, failed+1, after)
-			if struck == "" {
-				break
+		t.Run(fmt.Sprintf("after its work %v", after), func(t *testing.T) {
+			t.Parallel()
+			least, stride := storetest.Least{CommitSteps: 20}, 1
+			switch {
+			case testing.Short():
+				least.CommitSteps, stride = 5, 5
+			case after: // the statement `commit` of commit, quarantine, claim and settle
+				least.Kept = 4
 			}
-			failed++
-			if outcome {
-				unknown++
+			p, path := &tap{}, filepath.Join(t.TempDir(), "app.db")
+			broken, err := sqlite.New(p.open(t, path), sqlite.Config{})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if failed < 20 || (unknown == 1) != after {
-			t.Errorf("%d statements failed, %d of them with an unknown outcome", failed, unknown)
-		}
+			sound := open(t, path)
+			t.Cleanup(func() {
+				if err := errors.Join(broken.Close(), sound.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+			storetest.FailBelow(t, storetest.Brittle{
+				Broken: broken, Breaker: breaker{p, after}, Sound: sound, Err: errTapped, Stride: stride,
+			}, least)
+		})
 	}
 }
 
-// failStatement fails the n-th statement of a commit and returns which that was,
-// "" if there are fewer, and whether the outcome was unknown.
-func failStatement(t *testing.T, n int, after bool) (struck string, unknown bool) {
-	t.Helper()
-	p := &tap{}
-	store, err := sqlite.New(p.open(t, filepath.Join(t.TempDir(), "app.db")), sqlite.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	s := newSample(t)
-	s.prepare(t, store)
-	before := snapshot(t, store)
-	p.arm(n, after)
-	err = store.Commit(context.Background(), s.batch())
-	struck = p.struck
-	p.arm(0, false)
-	if struck == "" {
-		if err != nil {
-			t.Fatalf("without a fault: %v", err)
-		}
-		return "", false
-	}
-	unknown = errors.Is(err, onceward.ErrUnknownOutcome)
-	kept := snapshot(t, store) != before
-	isCommit := after && struck == "commit"
-	if !errors.Is(err, errTapped) || unknown != isCommit || kept != isCommit {
-		t.Errorf("%q failed, after its work %v: %v, and something is kept: %v", struck, after, err, kept)
-	}
-	if err := store.Commit(context.Background(), s.batch()); err != nil {
-		t.Errorf("%q failed: the next commit gives %v", struck, err)
-	}
-	stats, err := store.Stats(context.Background())
-	if err != nil || stats.Events != 4 || stats.Conflicts != 1 || stats.Facts[onceward.Held] != 0 || stats.Facts[onceward.Applied] != 4 {
-		t.Errorf("%q failed: in the end %+v, %v; want 4 events, 1 conflict, 4 facts", struck, stats, err)
-	}
-	return struck, unknown
+// breaker makes a tap fail before or after a statement's work.
+type breaker struct {
+	*tap
+	after bool
+}
+
+func (b breaker) Arm(n int) { b.arm(n, b.after) }
+
+func (b breaker) Disarm() bool {
+	struck := b.struckAt() != ""
+	b.arm(0, false)
+	return struck
 }
 
 // snapshot is the content of every table, as text.

@@ -119,7 +119,7 @@ func (c *session) writeRow(w *onceward.RowWrite, now int64, n *counts) error {
 			r.Status, r.Told, r.Version, r.Revision, optional(r.Epoch), tie, w.Facts, data, state, now, now)
 	}
 	return c.must(`update onceward_rows set status = ?, told = ?, version = ?, revision = ?, epoch = ?, tie = ?, facts = ?, data = ?, state = ?,
-		created = iif(version = 0, ?, created), updated = iif(version = ?, updated, ?)
+		created = iif(version = 0, ?, created), updated = iif(version = ?, updated, max(updated, ?))
 		where id = ? and version = ? and facts = ?`,
 		r.Status, r.Told, r.Version, r.Revision, optional(r.Epoch), tie, w.Facts, data, state,
 		now, r.Version, now, w.ID[:], w.WasVersion, w.WasFacts)
