@@ -27,7 +27,8 @@ type Config struct {
 	// MaxBody is the most bytes that a body may have; 1 MiB. More is answered 413.
 	MaxBody int64
 	// QueueEvents and QueueBytes bound what waits for its commit; 4096 events and
-	// 64 MiB. More is answered 503.
+	// 64 MiB. QueueBytes bounds the bodies that are still coming in likewise, beyond
+	// the first 4 KiB of each. More is answered 503.
 	QueueEvents int
 	QueueBytes  int64
 	// BatchEvents and BatchBytes bound one commit; 512 events and 4 MiB.
