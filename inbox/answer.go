@@ -42,12 +42,12 @@ func refuseLater(w http.ResponseWriter, in *Inbox) {
 
 // write sends an answer. An error is the sender's going away.
 func write(w http.ResponseWriter, status int, contentType string, body []byte) {
-	h := w.Header()
+	h := w.Header() // whose names are written as Set would write them
+	values := []string{strconv.Itoa(len(body)), "nosniff", contentType}
+	h["Content-Length"], h["X-Content-Type-Options"] = values[0:1:1], values[1:2:2]
 	if contentType != "" {
-		h.Set("Content-Type", contentType)
+		h["Content-Type"] = values[2:3:3]
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
 }
@@ -72,7 +72,7 @@ func (d *delivery) acknowledge(w http.ResponseWriter, results []committer.Result
 	}
 	development := d.in.cfg.Development
 	if len(results) == 1 {
-		writeJSON(w, http.StatusOK, append(appendResult(nil, &results[0], development), '\n'))
+		writeJSON(w, http.StatusOK, append(appendResult(make([]byte, 0, 96), &results[0], development), '\n'))
 		return
 	}
 	b := []byte(`{"events":[`)

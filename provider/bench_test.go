@@ -1,8 +1,10 @@
 package provider_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/onceward/onceward"
 	"github.com/onceward/onceward/provider"
 )
 
@@ -42,4 +44,56 @@ func BenchmarkCompile(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkDerive measures what the derivation of a payment costs, which is done for
+// every fact about one while others wait.
+func BenchmarkDerive(b *testing.B) {
+	p, err := provider.Builtin("stripe")
+	if err != nil {
+		b.Fatal(err)
+	}
+	kind := p.Kinds()["payment"]
+	fields := map[string]onceward.Value{"amount": onceward.Int(4990), "currency": onceward.String("EUR")}
+	row := onceward.Folded{Status: "paid", Field: func(name string) onceward.Value { return fields[name] }}
+	b.ReportAllocs()
+	for b.Loop() {
+		if d := kind.Derive(row); len(d.Fields) != 1 {
+			b.Fatal("not derived")
+		}
+	}
+}
+
+// BenchmarkChargeSucceeded measures the parts of what is done to one delivery of a
+// common size before it is committed.
+func BenchmarkChargeSucceeded(b *testing.B) {
+	for _, s := range provider.Samples("stripe") {
+		if !strings.Contains(string(s.Body), `"charge.succeeded"`) {
+			continue
+		}
+		p, err := provider.Compile(provider.SourceConfig{Name: "stripe", Provider: "stripe", Secrets: s.Secrets()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("Verify", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r := &provider.Request{Method: s.Method, URL: s.URL, Header: s.Header, Body: s.Body}
+				if _, err := p.Verify(s.Now, r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("Read", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r := &provider.Request{Method: s.Method, URL: s.URL, Header: s.Header, Body: s.Body}
+				if got := p.Read(r); len(got[0].Facts) == 0 {
+					b.Fatal("no facts")
+				}
+			}
+		})
+		return
+	}
+	b.Fatal("no sample charge.succeeded")
 }

@@ -3,8 +3,10 @@ package provider
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/provider/internal/expr"
 	"github.com/onceward/onceward/provider/internal/tree"
 )
 
@@ -14,49 +16,97 @@ func (d *deriveSpec) function() func(onceward.Folded) onceward.Derived {
 	if len(d.fields) == 0 && len(d.states) == 0 {
 		return nil
 	}
+	// Rows are derived by the hundred thousand while other deliveries wait, so what an
+	// evaluation needs is kept from one to the next.
+	var pool sync.Pool
 	return func(row onceward.Folded) onceward.Derived {
-		in := &rowNames{row: row}
-		var out onceward.Derived
-		if row.Tied {
-			in.from = map[string][]string{}
-			out.From = in.from
+		in, kept := pool.Get().(*rowNames)
+		if !kept {
+			in = new(rowNames)
 		}
-		var why []string
-		for _, f := range d.fields {
-			v, err := f.prog.Eval(in)
-			in.readFor(f.name)
-			if err != nil {
-				why = append(why, fmt.Sprintf("%s is left out: %v", f.name, err))
-			}
-			if err != nil || v.IsNull() {
-				continue // the row shows what the facts give, if they give anything
-			}
-			out.Fields = append(out.Fields, onceward.NamedValue{Name: f.name, Value: valueOf(v)})
-			in.derived = append(in.derived, tree.Member{Name: f.name, Value: v})
-		}
-		for _, s := range d.states {
-			holds, err := s.cond.True(in)
-			if err != nil {
-				why = append(why, fmt.Sprintf("%s cannot be told: %v", s.state, err))
-			} else if holds {
-				out.Status, why = s.state, append([]string{s.why}, why...)
-				break
-			}
-		}
-		in.readFor(onceward.StatusPart)
-		out.Why = strings.Join(why, "; ")
+		in.row = row
+		out := d.derive(in)
+		in.reset()
+		pool.Put(in)
 		return out
 	}
 }
 
+func (d *deriveSpec) derive(in *rowNames) onceward.Derived {
+	var out onceward.Derived
+	if in.row.Tied {
+		in.from = map[string][]string{}
+		out.From = in.from
+	}
+	var failed []string
+	for _, f := range d.fields {
+		v, err := f.prog.EvalIn(&in.memory, in)
+		in.readFor(f.name)
+		if err != nil {
+			failed = append(failed, fmt.Sprintf("%s is left out: %v", f.name, err))
+		}
+		if err != nil || v.IsNull() {
+			continue // the row shows what the facts give, if they give anything
+		}
+		out.Fields = append(out.Fields, onceward.NamedValue{Name: f.name, Value: valueOf(v)})
+		in.derived = append(in.derived, tree.Member{Name: f.name, Value: v})
+	}
+	for _, s := range d.states {
+		if in.lacks(s.cond) {
+			continue
+		}
+		holds, err := s.cond.TrueIn(&in.memory, in)
+		if err != nil {
+			failed = append(failed, fmt.Sprintf("%s cannot be told: %v", s.state, err))
+		} else if holds {
+			out.Status, out.Why = s.state, s.why
+			break
+		}
+	}
+	in.readFor(onceward.StatusPart)
+	if len(failed) > 0 {
+		if out.Why != "" {
+			failed = append([]string{out.Why}, failed...)
+		}
+		out.Why = strings.Join(failed, "; ")
+	}
+	return out
+}
+
 // rowNames gives the fields of a row to expressions: derived ones, as far as they
-// are computed, before folded ones.
+// are computed, before folded ones. It is used by one goroutine at a time.
 type rowNames struct {
 	row     onceward.Folded
 	derived []tree.Member
+	told    []tree.Member // the folded ones that were read
 
 	from map[string][]string // what was read for each derived name; nil if nobody asks
 	read []string            // since the last readFor
+
+	memory expr.Memory
+}
+
+// reset forgets the row.
+func (n *rowNames) reset() {
+	clear(n.derived)
+	clear(n.told)
+	n.row, n.derived, n.told = onceward.Folded{}, n.derived[:0], n.told[:0]
+	n.from, n.read = nil, nil // which the caller has
+	n.memory.Reset()
+}
+
+// lacks reports whether the row lacks what the condition cannot hold without. Where
+// it is noted what is read, everything is, as a condition reads it.
+func (n *rowNames) lacks(cond *expr.Program) bool {
+	if n.from != nil {
+		return false
+	}
+	for _, name := range cond.Needs() {
+		if n.Lookup(name).IsNull() {
+			return true
+		}
+	}
+	return false
 }
 
 // readFor notes that what was read since the last call was read to derive name.
@@ -77,12 +127,19 @@ func (n *rowNames) Lookup(name string) tree.Value {
 		}
 		return tree.StringOf(n.row.Status)
 	}
-	for _, m := range n.derived {
-		if m.Name == name {
-			return m.Value
+	for i := range n.derived {
+		if n.derived[i].Name == name {
+			return n.derived[i].Value
 		}
 	}
-	return treeOf(n.row.Field(name))
+	for i := range n.told {
+		if n.told[i].Name == name {
+			return n.told[i].Value
+		}
+	}
+	v := treeOf(n.row.Field(name))
+	n.told = append(n.told, tree.Member{Name: name, Value: v})
+	return v
 }
 
 // treeOf returns a folded value as expressions read it.

@@ -31,6 +31,8 @@ type env struct {
 	// volatile says that the request changes while it is read, as when it is being
 	// signed, so that nothing is remembered.
 	volatile bool
+
+	memory expr.Memory
 }
 
 type letValue struct {
@@ -155,7 +157,7 @@ func (e *env) eval(prog *expr.Program) (tree.Value, error) {
 		return tree.Value{}, nil
 	}
 	e.fault = nil
-	v, err := prog.Eval(e)
+	v, err := prog.EvalIn(&e.memory, e)
 	if err == nil {
 		err = e.fault
 	}
@@ -168,7 +170,7 @@ func (e *env) holds(prog *expr.Program) (bool, error) {
 		return true, nil
 	}
 	e.fault = nil
-	ok, err := prog.True(e)
+	ok, err := prog.TrueIn(&e.memory, e)
 	if err == nil {
 		err = e.fault
 	}

@@ -312,6 +312,9 @@ func (f *fieldSpec) meaning(v tree.Value) (onceward.Value, error) {
 // valueOf returns a value of the tree as it is kept: numbers with their digits,
 // instants as RFC 3339 in UTC. A NUL, which a store may not hold, becomes U+FFFD.
 func valueOf(v tree.Value) onceward.Value {
+	if text, is := v.NumberText(); is {
+		return onceward.TrustedJSON(strings.Clone(text)) // not to keep the body alive
+	}
 	return onceward.TrustedJSON(string(withoutNUL(v.AppendJSON(nil))))
 }
 

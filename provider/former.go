@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/provider/internal/expr"
 	"github.com/onceward/onceward/provider/internal/tree"
 )
 
@@ -23,7 +24,7 @@ func (e *env) former() *env {
 		return nil
 	}
 	f := *e
-	f.lets, f.compared, f.fault = nil, nil, nil
+	f.lets, f.compared, f.fault, f.memory = nil, nil, nil, expr.Memory{}
 	if e.item == nil {
 		f.body, f.known = over, true
 	} else {

@@ -156,6 +156,9 @@ func (m *masking) path(address string) string {
 
 // unescapedPath resolves the escapes of a path; what is not escaped rightly stays.
 func unescapedPath(s string) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return s
+	}
 	if text, err := url.PathUnescape(s); err == nil {
 		return text
 	}

@@ -19,7 +19,6 @@ var waiting = map[string]struct {
 	"052": {why: fetched},
 	"067": {why: verified},
 	"082": {why: "rebuild: rows are made anew from stored events"},
-	"083": {why: "the scheme standard-webhooks reads each line of a header that came as several by itself; it has to read them joined by a comma too", fails: true},
 	"098": {why: "import_batch: events come from a list call of the sender"},
 	"103": {why: verified},
 	"107": {why: "reprocess: the work of a stored event is done again"},

@@ -167,6 +167,25 @@ func (c *compiler) literalList(e ast.Expr) (tree.Value, bool) {
 	return tree.ListOf(list...), true
 }
 
+// literalTexts returns the texts of a list that holds nothing else and is written out; nil for anything else.
+func (c *compiler) literalTexts(e ast.Expr) []string {
+	if e.Kind() != ast.ListKind {
+		return nil
+	}
+	var texts []string
+	for _, element := range e.AsList().Elements() {
+		if element.Kind() != ast.LiteralKind {
+			return nil
+		}
+		text, ok := element.AsLiteral().(types.String)
+		if !ok {
+			return nil
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
+}
+
 func (c *compiler) buildMap(e ast.Expr) node {
 	var keys, contents []ast.Expr
 	for _, entry := range e.AsMap().Entries() {
@@ -220,7 +239,11 @@ func (c *compiler) buildCall(e ast.Expr) node {
 			c.checkEquality(e)
 		}
 		if op, ok := binaryOps[call.FunctionName()]; ok {
-			return binary(c.build(args[0]), c.build(args[1]), op, c.offset(e))
+			left, right := c.build(args[0]), c.build(args[1])
+			if words := c.literalTexts(args[1]); words != nil && call.FunctionName() == operators.In {
+				op = inTexts(words)
+			}
+			return binary(left, right, op, c.offset(e))
 		}
 	} else {
 		args = append([]ast.Expr{call.Target()}, args...)

@@ -70,7 +70,7 @@ func compile(src string, names Names, condition bool) (*Program, error) {
 		return nil, join(c.errs)
 	}
 	slices.SortStableFunc(c.reads, func(a, b Read) int { return cmp.Compare(a.Offset, b.Offset) })
-	p.slots, p.stack, p.reads = c.slots, c.stack, c.reads
+	p.slots, p.stack, p.reads, p.needs = c.slots, c.stack, c.reads, c.needsOf(root)
 	if plain, parts := c.plainPath(root); plain != nil && plain.slot < 0 {
 		p.path, p.parts = plain, parts
 	}

@@ -90,6 +90,7 @@ type Program struct {
 	parts   []string
 	literal *tree.Value
 	reads   []Read
+	needs   []string
 }
 
 // Read is one place where an expression reads a name.
@@ -99,21 +100,51 @@ type Read struct {
 	Offset int      // in bytes, in the source
 }
 
+// Memory is what evaluations need while they run. One after another may use it, and one within another, as where an
+// Input evaluates; it is not for concurrent use. The zero Memory is ready.
+type Memory struct {
+	frame  frame
+	values []tree.Value
+	used   int // of values, by those that are running
+}
+
 // Eval evaluates the program. A plain path gives what stands there, Missing and Null told apart; anything computed
 // gives Null for what is missing. Errors are *Error and hold nothing of the values.
 func (p *Program) Eval(in Input) (tree.Value, error) {
-	if p.path != nil {
-		return p.path.walk(in.Lookup(p.path.name)), nil
+	if v, done := p.quick(in); done {
+		return v, nil
 	}
-	if p.literal != nil {
-		return *p.literal, nil
+	return p.EvalIn(new(Memory), in)
+}
+
+// quick evaluates what needs no memory.
+func (p *Program) quick(in Input) (v tree.Value, done bool) {
+	switch {
+	case p.path != nil:
+		return p.path.walk(in.Lookup(p.path.name)), true
+	case p.literal != nil:
+		return *p.literal, true
 	}
-	f := frame{in: in, left: costLimit}
+	return v, false
+}
+
+// EvalIn is Eval in a memory that is there already.
+func (p *Program) EvalIn(m *Memory, in Input) (tree.Value, error) {
+	if v, done := p.quick(in); done {
+		return v, nil
+	}
+	outer, base := m.frame, m.used
+	m.frame = frame{in: in, left: costLimit}
 	if n := p.slots + p.stack; n > 0 {
-		values := make([]tree.Value, n)
-		f.locals, f.stack = values[:p.slots:p.slots], values[p.slots:p.slots]
+		if len(m.values)-base < n {
+			m.values = make([]tree.Value, max(2*base+n, 8)) // those that are running keep the one they have
+		}
+		own := m.values[base : base+n : base+n]
+		m.frame.locals, m.frame.stack = own[:p.slots:p.slots], own[p.slots:p.slots]
+		m.used += n
 	}
-	v, err := p.run(&f)
+	v, err := p.run(&m.frame)
+	m.frame, m.used = outer, base
 	if err != nil {
 		return tree.Value{}, err
 	}
@@ -123,9 +154,25 @@ func (p *Program) Eval(in Input) (tree.Value, error) {
 	return v, nil
 }
 
+// Reset forgets the values of what was evaluated, so that the memory can wait for its next use without keeping bodies
+// alive. Nothing may be running in it.
+func (m *Memory) Reset() {
+	clear(m.values)
+	m.frame, m.used = frame{}, 0
+}
+
 // True evaluates a condition: true if it gives true, false if it gives false or null. Errors are as Eval's.
 func (p *Program) True(in Input) (bool, error) {
 	v, err := p.Eval(in)
+	if err != nil {
+		return false, err
+	}
+	return truth(v, 0)
+}
+
+// TrueIn is True in a memory that is there already.
+func (p *Program) TrueIn(m *Memory, in Input) (bool, error) {
+	v, err := p.EvalIn(m, in)
 	if err != nil {
 		return false, err
 	}

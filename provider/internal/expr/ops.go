@@ -2,6 +2,7 @@ package expr
 
 import (
 	"math"
+	"slices"
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
@@ -222,6 +223,18 @@ func in(f *frame, a, b tree.Value) (tree.Value, error) {
 		return tree.BoolOf(b.Get(name).Kind() != tree.Missing), f.chargeRead(b, -1)
 	}
 	return tree.Value{}, fault("in looks into a list or an object, not "+describe(b), "x.contains(y) looks into a text")
+}
+
+// inTexts is in for a list of texts that is written out.
+func inTexts(texts []string) op {
+	return func(f *frame, a, _ tree.Value) (tree.Value, error) {
+		if a.Kind() != tree.String {
+			return tree.BoolOf(false), nil // the list holds no null either
+		}
+		s, _ := a.Text()
+		found := slices.Contains(texts, s)
+		return tree.BoolOf(found), f.charge(len(texts) + len(s)/16)
+	}
 }
 
 // index reads the element or member that is computed; what is not there is missing.

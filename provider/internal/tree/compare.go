@@ -16,6 +16,10 @@ func Equal(a, b Value) bool {
 		return false
 	}
 	switch a.kind {
+	case String:
+		if a.form == formPlain && b.form == formPlain {
+			return a.text == b.text
+		}
 	case List:
 		return equalLists(a, b)
 	case Object:

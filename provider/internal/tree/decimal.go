@@ -42,8 +42,10 @@ func decimalOf(text string) decimal {
 		return decimal{}
 	}
 	if len(exponent) <= 17 {
-		n, _ := strconv.ParseInt(exponent, 10, 64) // "" and "-" are 0
-		d.scale += n
+		if exponent != "" {
+			n, _ := strconv.ParseInt(exponent, 10, 64) // "-" is 0
+			d.scale += n
+		}
 		return d
 	}
 	d.huge, _ = new(big.Int).SetString(exponent, 10)
@@ -188,9 +190,31 @@ func allDigits(s string) bool {
 
 // wholeOf returns the whole number that a scanned number writes, if it fits 64 bits.
 func wholeOf(text string) (int64, bool) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+	if n, ok := shortWhole(text); ok {
 		return n, true
 	}
 	n, how := Scaled(text, 0)
 	return n, how == Exact
+}
+
+// shortWhole reads a whole number of so few digits that it fits 64 bits for sure.
+func shortWhole(text string) (n int64, ok bool) {
+	digits := text
+	if digits != "" && digits[0] == '-' {
+		digits = digits[1:]
+	}
+	if len(digits) == 0 || len(digits) > 18 {
+		return 0, false
+	}
+	for i := range len(digits) {
+		c := digits[i] - '0'
+		if c > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(c)
+	}
+	if len(digits) < len(text) {
+		n = -n
+	}
+	return n, true
 }

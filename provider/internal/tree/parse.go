@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -327,20 +328,30 @@ func skipDigits(s string, wanted *string, i int) int {
 // seed makes the tables of findDoubled unguessable, so that no body can be made slow on purpose.
 var seed = maphash.MakeSeed()
 
+// fewNames is up to how many names of an object are compared each with each, which is sooner done than hashing them.
+const fewNames = 8
+
 // findDoubled marks the names in the object node at that stood in it before, and returns how many there are.
 func (p *parser) findDoubled(at, size uint32) (doubled uint32) {
-	if size < 2 {
+	switch {
+	case size < 2:
 		return 0
+	case size <= fewNames:
+		return p.findDoubledFew(at)
 	}
 	mask := uint32(1)
 	for mask < 2*size {
 		mask *= 2
 	}
-	if int(mask) > len(p.table) {
-		p.table = make([]uint32, max(mask, 128))
+	var small [128]uint32 // enough for most, and none of the heap's
+	table := small[:]
+	if int(mask) > len(table) {
+		if int(mask) > len(p.table) {
+			p.table = make([]uint32, mask)
+		}
+		table = p.table[:mask]
+		clear(table)
 	}
-	table := p.table[:mask]
-	clear(table)
 	c := container{src: p.src, nodes: p.nodes}
 	mask--
 	for i, end := at+1, p.nodes[at].next; i < end; i = p.nodes[i+1].next {
@@ -353,9 +364,32 @@ func (p *parser) findDoubled(at, size uint32) (doubled uint32) {
 			table[slot] = i
 			continue
 		}
-		p.nodes[i].again = true
-		p.doubled = append(p.doubled, i)
+		p.again(i)
 		doubled++
 	}
 	return doubled
+}
+
+// findDoubledFew is findDoubled for at most fewNames names.
+func (p *parser) findDoubledFew(at uint32) (doubled uint32) {
+	c := container{src: p.src, nodes: p.nodes}
+	var names [fewNames]string
+	n := 0
+	for i, end := at+1, p.nodes[at].next; i < end; i = p.nodes[i+1].next {
+		name := c.name(i)
+		if slices.Contains(names[:n], name) {
+			p.again(i)
+			doubled++
+			continue
+		}
+		names[n] = name
+		n++
+	}
+	return doubled
+}
+
+// again notes that the name node i stood in its object before.
+func (p *parser) again(i uint32) {
+	p.nodes[i].again = true
+	p.doubled = append(p.doubled, i)
 }

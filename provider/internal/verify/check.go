@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/onceward/onceward/provider/internal/expr"
 )
@@ -27,7 +28,7 @@ func (e *entry) checkSigned(c *call, in expr.Input, values []string) (Accepted, 
 	if len(groups) == 0 {
 		return Accepted{}, reject(ReasonMalformed, "the %s holds no signature in %s", e.location.name(), e.encoding)
 	}
-	v := newValues(c.r, in, c.budget)
+	v := e.newValues(c.r, in, c.budget)
 	if e.timestamp != nil {
 		if v.timestamp, rej = e.toldTime(in); rej != nil {
 			return Accepted{}, rej
@@ -297,22 +298,30 @@ func standardMessage(id, timestamp string, body []byte) message {
 
 // standardSignatures sorts the signatures by version: v1 is made with a shared
 // secret, v1a with a private key. Other versions, and what cannot be read, are
-// passed over as the specification wants it.
+// passed over as the specification wants it. A comma stands between a version and
+// its signature, and also where proxies put lines of a header together and cut them
+// apart, so a signature is what follows its version, whatever lines they came on.
 func standardSignatures(lines []string, prefix string) (shared, public [][]byte, rej *Rejected) {
+	version := ""
 	for _, line := range lines {
 		if len(line) > maxValueBytes {
 			return nil, nil, reject(ReasonMalformed, "the header %ssignature is longer than %d bytes", prefix, maxValueBytes)
 		}
-		for word := range strings.FieldsSeq(line) {
-			version, text, _ := strings.Cut(word, ",")
-			signature, err := encodingBase64.decode(text)
+		for word := range strings.FieldsFuncSeq(line, isCommaOrBlank) {
+			of := version
+			version = word
+			if of != "v1" && of != "v1a" {
+				continue
+			}
+			signature, err := encodingBase64.decode(word)
 			if err != nil || len(signature) == 0 {
 				continue
 			}
+			version = ""
 			switch {
-			case version == "v1":
+			case of == "v1":
 				shared = append(shared, signature)
-			case version == "v1a" && len(signature) == ed25519.SignatureSize:
+			case len(signature) == ed25519.SignatureSize:
 				public = append(public, signature)
 			}
 		}
@@ -325,6 +334,8 @@ func standardSignatures(lines []string, prefix string) (shared, public [][]byte,
 	}
 	return shared, public, nil
 }
+
+func isCommaOrBlank(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 
 // matchStandard tries shared secrets on v1 and public keys on v1a, never across.
 func matchStandard(c *call, m message, shared, public [][]byte, keys []key) (key, bool, *Rejected) {

@@ -17,6 +17,7 @@ const (
 type format struct {
 	separator string
 	split     bool     // whether a value is cut at the separator
+	comma     string   // what stands at the commas of a value; "" if it has none
 	pieces    []piece  // as written
 	tries     []int    // positions of pieces, in the order in which they are tried
 	holes     []string // names, in the order of the text; pieces refer to them by position
@@ -62,6 +63,12 @@ func parseFormat(text, separator string, split bool) (*format, *fault) {
 	}
 	if a, b, ok := f.orderTries(); !ok {
 		return nil, &fault{strings.LastIndex(text, b.text), fmt.Sprintf("the pieces %s and %s cannot be told apart", a.text, b.text), "pieces may come in any order, so each needs a beginning of its own, as in t={timestamp}"}
+	}
+	switch {
+	case split && strings.Contains(separator, ","):
+		f.comma = separator
+	case strings.Contains(text, ","):
+		f.comma = ","
 	}
 	return f, nil
 }
@@ -170,30 +177,28 @@ func (f *format) read(value string) ([]candidate, error) {
 	if len(value) > maxValueBytes {
 		return nil, fmt.Errorf("is longer than %d bytes", maxValueBytes)
 	}
-	parts := []string{value}
-	if f.split {
-		if strings.Count(value, f.separator) >= maxPieces {
-			return nil, fmt.Errorf("has more than %d pieces", maxPieces)
-		}
-		parts = strings.Split(value, f.separator)
+	if f.split && strings.Count(value, f.separator) >= maxPieces {
+		return nil, fmt.Errorf("has more than %d pieces", maxPieces)
 	}
 	signature := f.hole(holeSignature)
-	shared := make([]string, len(f.holes))
-	given := make([]bool, len(f.holes))
-	seen := make([]bool, len(f.pieces))
+	shared, holes := make([]string, len(f.holes)), make([]string, len(f.holes))
+	marks := make([]bool, len(f.holes)+len(f.pieces))
+	given, seen := marks[:len(f.holes)], marks[len(f.holes):]
 	var found []candidate
 	var own []int // the holes in the signature's piece
-	for _, part := range parts {
+	for rest, more := value, true; more; {
+		part := rest
+		if more = f.split; more {
+			part, rest, more = strings.Cut(rest, f.separator)
+		}
 		part = trimBlank(part)
-		holes := make([]string, len(f.holes))
-		t := slices.IndexFunc(f.tries, func(i int) bool { return f.pieces[i].match(part, holes) })
-		if t < 0 {
+		i := f.fitting(part, holes)
+		if i < 0 {
 			continue
 		}
-		i := f.tries[t]
 		seen[i] = true
 		if p := f.pieces[i]; slices.Contains(p.holes, signature) {
-			found = append(found, candidate{holes[signature], holes})
+			found = append(found, candidate{holes[signature], slices.Clone(holes)})
 			own = p.holes
 			continue
 		}
@@ -218,6 +223,17 @@ func (f *format) read(value string) ([]candidate, error) {
 		c.holes[signature] = "" // so that signatures with equal surroundings share one message
 	}
 	return found, nil
+}
+
+// fitting returns the position of the piece that a part of a value is of, and reads
+// the part into holes; -1 if it is of none.
+func (f *format) fitting(part string, holes []string) int {
+	for _, i := range f.tries {
+		if f.pieces[i].match(part, holes) {
+			return i
+		}
+	}
+	return -1
 }
 
 // render writes a value of this form; every hole must be in values.

@@ -89,6 +89,12 @@ func (e *entry) matchShared(c *call, m message, signatures [][]byte, keys []key)
 		if !c.budget.hash(m.size) {
 			return key{}, false, errBudget()
 		}
+		if k.macs != nil {
+			if k.macs.made(m, signatures) {
+				return k, true, nil
+			}
+			continue
+		}
 		want := e.sum(m, k.shared)
 		for _, signature := range signatures {
 			if hmac.Equal(want, signature) {

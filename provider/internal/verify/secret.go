@@ -51,6 +51,7 @@ type material struct {
 // credential is what one secret gives to one entry; nothing where it is of no use.
 type credential struct {
 	shared [][]byte // keys of a MAC or hash, tokens, user:pass; any of them
+	macs   []*macs  // for each of shared, where they are keys of a MAC
 	public []publicKey
 }
 
@@ -101,6 +102,7 @@ func (v *Verifier) ParseSecret(text string) (Secret, error) {
 			reasons = append(reasons, fmt.Errorf("scheme %s: %w", e.scheme, err))
 			continue
 		}
+		c.macs = e.macsOf(c.shared)
 		m.per[i] = c
 		usable = true
 	}
@@ -222,6 +224,7 @@ func (e *entry) secretNeeded() string {
 type key struct {
 	secret int
 	shared []byte
+	macs   *macs // of shared, if it is the key of a MAC
 	public publicKey
 }
 
@@ -238,8 +241,12 @@ func (e *entry) keys(v *Verifier, secrets []Secret, kid string) []key {
 			continue
 		}
 		c := s.hold().per[e.index]
-		for _, shared := range c.shared {
-			all = append(all, key{secret: i, shared: shared})
+		for j, shared := range c.shared {
+			k := key{secret: i, shared: shared}
+			if j < len(c.macs) {
+				k.macs = c.macs[j]
+			}
+			all = append(all, k)
 		}
 		for _, k := range c.public {
 			all = append(all, key{secret: i, public: k})

@@ -106,7 +106,7 @@ func (e *entry) signMessage(v *Verifier, r *Request, in expr.Input, by Signer, t
 			holes[i] = kid
 		}
 	}
-	vals := newValues(r, in, newBudget(len(r.Raw)))
+	vals := e.newValues(r, in, newBudget(len(r.Raw)))
 	vals.timestamp, vals.holes = told, holes
 	if e.signed[0].has(partDecoded) {
 		var rej *Rejected

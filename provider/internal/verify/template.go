@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 
 	"github.com/onceward/onceward/provider/internal/expr"
@@ -239,11 +240,23 @@ type message struct {
 type chunk struct {
 	bytes  []byte
 	secret bool
+	own    bool // the bytes are the message's, so more may be appended
 }
 
 func (m *message) add(b []byte) {
 	m.chunks = append(m.chunks, chunk{bytes: b})
 	m.size += len(b)
+}
+
+// addText puts short texts that follow each other into one chunk.
+func (m *message) addText(text string) {
+	m.size += len(text)
+	if last := len(m.chunks) - 1; last >= 0 && m.chunks[last].own {
+		m.chunks[last].bytes = append(m.chunks[last].bytes, text...)
+		return
+	}
+	b := make([]byte, 0, max(len(text), 32))
+	m.chunks = append(m.chunks, chunk{bytes: append(b, text...), own: true})
 }
 
 // writeTo feeds the message with a secret in its place to a hash.
@@ -278,8 +291,12 @@ type values struct {
 	memo   map[*expr.Program]string // of in
 }
 
-func newValues(r *Request, in expr.Input, b *budget) values {
-	return values{raw: r.Raw, url: r.URL, in: in, budget: b, memo: map[*expr.Program]string{}}
+func (e *entry) newValues(r *Request, in expr.Input, b *budget) values {
+	v := values{raw: r.Raw, url: r.URL, in: in, budget: b}
+	if slices.ContainsFunc(e.signed, func(t template) bool { return t.has(partExpr) }) {
+		v.memo = map[*expr.Program]string{}
+	}
+	return v
 }
 
 // text evaluates an expression of the template, once.
@@ -304,25 +321,25 @@ func (t template) build(v values) (message, *Rejected) {
 	for _, p := range t.parts {
 		switch p.kind {
 		case partLiteral:
-			m.add([]byte(p.text))
+			m.addText(p.text)
 		case partRaw:
 			m.add(v.raw)
 		case partDecoded:
 			m.add(v.decoded)
 		case partTimestamp:
-			m.add([]byte(v.timestamp))
+			m.addText(v.timestamp)
 		case partURL:
-			m.add([]byte(v.url))
+			m.addText(v.url)
 		case partSecret:
 			m.chunks = append(m.chunks, chunk{secret: true})
 		case partHole:
-			m.add([]byte(v.holes[p.hole]))
+			m.addText(v.holes[p.hole])
 		case partExpr:
 			text, rej := v.text(p)
 			if rej != nil {
 				return m, rej
 			}
-			m.add([]byte(text))
+			m.addText(text)
 		}
 	}
 	return m, nil

@@ -288,6 +288,7 @@ func (e *entry) read(values []string) ([]candidate, *Rejected) {
 		}
 		all = append(all, found...)
 	}
+	all = append(all, e.readJoined(values, all)...)
 	if len(all) > maxSignatures {
 		return nil, reject(ReasonMalformed, "more than %d signatures", maxSignatures)
 	}
@@ -298,6 +299,35 @@ func (e *entry) read(values []string) ([]candidate, *Rejected) {
 		unreadable = reject(ReasonMalformed, "the %s holds no piece of the form %s", e.location.name(), e.format.signaturePiece())
 	}
 	return nil, unreadable
+}
+
+// readJoined reads the lines of a header as the one value that they are to HTTP,
+// for proxies cut a value at its commas. It returns what the lines do not hold each
+// by itself, as far as the bound on signatures allows.
+func (e *entry) readJoined(values []string, known []candidate) []candidate {
+	comma := e.format.comma
+	if len(values) < 2 || comma == "" || e.location.header == "" || strings.HasSuffix(e.location.header, "*") {
+		return nil
+	}
+	size := 0
+	for _, value := range values {
+		size += len(value) + len(comma)
+	}
+	if size-len(comma) > maxValueBytes {
+		return nil
+	}
+	found, err := e.format.read(strings.Join(values, comma))
+	if err != nil {
+		return nil // then the lines are no pieces of one value
+	}
+	var more []candidate
+	for _, c := range found {
+		same := func(k candidate) bool { return k.signature == c.signature && slices.Equal(k.holes, c.holes) }
+		if !slices.ContainsFunc(known, same) && len(known)+len(more) < maxSignatures {
+			more = append(more, c)
+		}
+	}
+	return more
 }
 
 // signaturePiece is the piece that holds the signature, as it is written.
