@@ -13,7 +13,7 @@ import (
 // A row of version 0 holds held facts only: nobody can say yet what it is, and
 // nobody is shown it.
 const entityColumns = `select source, account, mode, kind, key, status, told, version, revision,
-	(select count(*) from {facts} f where f.entity = r.id), data::text, state, created, updated
+	(select count(*) from {facts} f where f.entity = r.id), data, state, created, updated
 	from {rows} r where version > 0`
 
 // Entity implements onceward.Reader.

@@ -26,6 +26,7 @@ var (
 
 // SQLSTATE codes that mean something to us.
 const (
+	codePlanChanged          = "0A000"
 	codeDivisionByZero       = "22012"
 	codeReadOnly             = "25006"
 	codeIdleInTransaction    = "25P03"
@@ -83,6 +84,12 @@ func (s *Store) isRetryable(err error) bool {
 		return server.ConstraintName != s.names.prefix+"events_pkey" && server.ConstraintName != s.names.prefix+"jobs_pkey"
 	}
 	return false
+}
+
+// isSpoilt reports whether a code means that the connection is of no more use,
+// though the server lives.
+func isSpoilt(code string) bool {
+	return code == codeReadOnly || code == codeNoSuchStatement || code == codePlanChanged
 }
 
 // isUnavailable reports whether a code means that the server cannot work now:

@@ -102,7 +102,7 @@ func scanEvent(rows pgx.Rows, further ...any) (*onceward.StoredEvent, error) {
 	return &e, nil
 }
 
-const factColumns = `select f.entity, f.seq, f.event, f.place, f.verdict, f.version, f.revision, f.status_from, f.status_to, f.ord, f.against, f.decided, f.told::text,
+const factColumns = `select f.entity, f.seq, f.event, f.place, f.verdict, f.version, f.revision, f.status_from, f.status_to, f.ord, f.against, f.decided, f.told,
 		e.source, e.account, e.mode, e.key, e.type, e.at
 	from {facts} f join {events} e on e.id = f.event`
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/onceward/onceward"
+	"github.com/onceward/onceward/internal/faultproxy"
 	"github.com/onceward/onceward/internal/pgtest"
 	"github.com/onceward/onceward/postgres"
 )
@@ -22,27 +23,28 @@ import (
 func TestLostBeforeTheCommit(t *testing.T) {
 	dsn := pgtest.Start(t)
 	p, there := newProxy(t, dsn)
-	s := open(t, there, postgres.Config{})
+	s := openSteady(t, there, postgres.Config{})
 	w := newTeller(t)
 	rounds := 0
-	for _, c := range []cut{before, during, after} {
-		for i := range 5 {
-			a := w.event(fmt.Sprintf("e%d-%d", c, i), fact(fmt.Sprintf("j%d-%d", c, i), "text"))
-			p.arm(c)
+	for _, f := range []faultproxy.Fault{before, during, after} {
+		for range 5 {
+			key := fmt.Sprint(rounds)
+			a := w.event("e"+key, fact("j"+key, "text"))
+			p.Arm(f)
 			err := s.Commit(context.Background(), batch(a))
 			if !errors.Is(err, onceward.ErrUnavailable) || errors.Is(err, onceward.ErrUnknownOutcome) {
-				t.Fatalf("cut %d: %v, want ErrUnavailable", c, err)
+				t.Fatalf("fault %+v: %v, want ErrUnavailable", f, err)
 			}
 			want(t, dsn, counts, fmt.Sprintf("%d|%[1]d|%[1]d|%[1]d|%[1]d", rounds))
 			commit(t, s, a)
 			if a.Outcome != onceward.New {
-				t.Fatalf("cut %d: the event is then %v, want new", c, a.Outcome)
+				t.Fatalf("fault %+v: the event is then %v, want new", f, a.Outcome)
 			}
 			rounds++
 		}
 	}
-	if p.strikes() != rounds {
-		t.Errorf("%d connections were broken, want %d", p.strikes(), rounds)
+	if p.Struck() != rounds {
+		t.Errorf("%d connections were broken, want %d", p.Struck(), rounds)
 	}
 }
 
@@ -51,34 +53,32 @@ func TestLostBeforeTheCommit(t *testing.T) {
 func TestLostAtTheCommit(t *testing.T) {
 	dsn := pgtest.Start(t)
 	p, there := newProxy(t, dsn)
-	// Statements that are not prepared: each pipeline is one round trip even on a
-	// connection's first use.
-	s := open(t, there+"&default_query_exec_mode=exec", postgres.Config{})
+	s := openSteady(t, there, postgres.Config{})
 	healthy := open(t, dsn, postgres.Config{})
-	armed := pass
-	s.Between(func() { p.arm(armed) })
 	w := newTeller(t)
 	handler, err := onceward.ParseHandler("job")
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[cut]map[onceward.Outcome]int{before: {}, during: {}, after: {}}
 	const rounds = 40
-	for i := range rounds {
-		for _, c := range []cut{before, during, after} {
-			key := fmt.Sprintf("%d-%d", c, i)
+	total := 0
+	for name, f := range map[string]faultproxy.Fault{"before": before, "during": during, "after": after} {
+		seen := map[onceward.Outcome]int{}
+		for i := range rounds {
+			total++
+			key := fmt.Sprint(total)
 			b := batch(w.event("e"+key, fact("j"+key, "text")))
 			b.Handlers = []onceward.Handler{handler}
-			armed = c
+			s.Between(func() { p.Arm(f) })
 			if err := s.Commit(context.Background(), b); !errors.Is(err, onceward.ErrUnknownOutcome) {
-				t.Fatalf("cut %d: %v, want ErrUnknownOutcome", c, err)
+				t.Fatalf("%s: %v, want ErrUnknownOutcome", name, err)
 			}
 			if o := b.Arrivals[0].Outcome; o != onceward.Undecided {
-				t.Fatalf("cut %d: the event is said to be %v, and nobody knows", c, o)
+				t.Fatalf("%s: the event is said to be %v, and nobody knows", name, o)
 			}
 			again := batch(w.event("e"+key, fact("j"+key, "text")))
 			again.Handlers = b.Handlers
-			armed = pass
+			s.Between(nil)
 			retry := s // over a new connection of the same store, or by another node
 			if i%2 == 0 {
 				retry = healthy
@@ -87,19 +87,19 @@ func TestLostAtTheCommit(t *testing.T) {
 				t.Fatalf("the retry: %v", err)
 			}
 			a := again.Arrivals[0]
-			seen[c][a.Outcome]++
+			seen[a.Outcome]++
 			if first := b.Arrivals[0].Event.ID; a.Outcome == onceward.Duplicate && a.StoredID != first {
 				t.Errorf("a duplicate of event %d, want %d", a.StoredID, first)
 			}
 		}
+		if seen[onceward.New]+seen[onceward.Duplicate] != rounds || f == before && seen[onceward.New] != rounds || f == after && seen[onceward.Duplicate] != rounds {
+			t.Errorf("%s: outcomes of the retries: %v", name, seen)
+		}
 	}
-	if seen[before][onceward.New] != rounds || seen[after][onceward.Duplicate] != rounds || seen[during][onceward.New]+seen[during][onceward.Duplicate] != rounds {
-		t.Errorf("outcomes of the retries: %v", seen)
-	}
-	want(t, dsn, counts, fmt.Sprintf("%d|%[1]d|%[1]d|%[1]d|%[1]d", 3*rounds))
-	want(t, dsn, `select count(*) from onceward_jobs`, fmt.Sprint(3*rounds))
-	if p.strikes() != 3*rounds {
-		t.Errorf("%d connections were broken, want %d", p.strikes(), 3*rounds)
+	want(t, dsn, counts, fmt.Sprintf("%d|%[1]d|%[1]d|%[1]d|%[1]d", total))
+	want(t, dsn, `select count(*) from onceward_jobs`, fmt.Sprint(total))
+	if p.Struck() != total {
+		t.Errorf("%d connections were broken, want %d", p.Struck(), total)
 	}
 }
 
@@ -176,17 +176,17 @@ func TestServerDoesNotAnswer(t *testing.T) {
 	dsn := pgtest.Start(t)
 	p, there := newProxy(t, dsn)
 	limit := 300 * time.Millisecond
-	s := open(t, there+"&default_query_exec_mode=exec", postgres.Config{StatementTimeout: limit, LockTimeout: limit, IdleInTransaction: limit})
+	s := openSteady(t, there, postgres.Config{StatementTimeout: limit, LockTimeout: limit, IdleInTransaction: limit})
 	w := newTeller(t)
 	commit(t, s, w.event("e0", fact("j1", "queued")))
-	p.arm(hold)
+	p.Arm(hold)
 	if err := s.Commit(context.Background(), batch(w.event("e1", fact("j1", "text")))); !errors.Is(err, onceward.ErrUnavailable) {
 		t.Errorf("the first round trip: %v, want ErrUnavailable", err)
 	}
 	reached := false
 	s.Between(func() {
 		reached = true
-		p.arm(hold)
+		p.Arm(hold)
 	})
 	var err error
 	for n := 0; n < 10 && !reached; n++ { // a busy machine may not get there in time
@@ -361,4 +361,47 @@ func TestPoolExhausted(t *testing.T) {
 	}
 	conn.Release()
 	commit(t, s, w.event("e1"))
+}
+
+// TestIdleConnectionsThatDied commits when every connection of the pool has died
+// without a word, as where a firewall forgot them: one commit finds that out of all
+// of them, and closing does not wait for any.
+func TestIdleConnectionsThatDied(t *testing.T) {
+	dsn := pgtest.Start(t)
+	p, there := newProxy(t, dsn)
+	pc := poolConfig(t, there)
+	const connections = 2
+	pc.MaxConns = connections
+	pc.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true } // as after a second of silence
+	s, err := postgres.OpenPool(context.Background(), pc, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newTeller(t)
+	all := make([]*pgxpool.Conn, connections)
+	for i := range all {
+		if all[i], err = s.Pool().Acquire(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range all {
+		c.Release()
+	}
+	p.Strike(faultproxy.Silence)
+	begin := time.Now()
+	commit(t, s, w.event("e1", fact("j1", "text")))
+	if took := time.Since(begin); took > 6*time.Second {
+		t.Errorf("the commit took %v", took)
+	}
+	p.Strike(faultproxy.Silence)
+	limited, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := s.Stats(limited); !errors.Is(err, onceward.ErrUnavailable) {
+		t.Errorf("a read over a connection that died: %v, want ErrUnavailable", err)
+	}
+	begin = time.Now()
+	closeStore(t, s)
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("closing took %v", took)
+	}
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"encoding/binary"
 	"errors"
-	"maps"
 	"slices"
 )
 
@@ -17,8 +16,18 @@ func encodeHeader(h map[string][]string) []byte {
 	if h == nil {
 		return nil
 	}
-	b := binary.AppendUvarint(nil, uint64(len(h)))
-	for _, name := range slices.Sorted(maps.Keys(h)) {
+	return appendHeader(nil, h)
+}
+
+func appendHeader(b []byte, h map[string][]string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(h)))
+	var few [16]string // most senders send fewer
+	names := few[:0]
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		b = appendBytes(b, name)
 		b = binary.AppendUvarint(b, uint64(len(h[name])))
 		for _, value := range h[name] {

@@ -7,12 +7,12 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/onceward/onceward"
@@ -36,7 +36,10 @@ type Store struct {
 	// What only tests set, before they use the store: between is called between
 	// the two round trips of a commit, first changes what the first one sends.
 	between func()
-	first   func(p pipeline, claims, rows []pgtype.UUID) pipeline
+	first   func(p *pipeline, claims []onceward.ID, rows []onceward.EntityRow)
+
+	named     bool      // statements are prepared under names
+	pipelines sync.Pool // of *pipeline
 }
 
 var _ onceward.Store = (*Store)(nil)
@@ -86,12 +89,15 @@ func openPool(ctx context.Context, pc *pgxpool.Config, cfg Config) (*Store, erro
 // each transaction another session: named statements would be missing there, or
 // be there already.
 func newStore(ctx context.Context, pc *pgxpool.Config, cfg Config) (*Store, error) {
+	pc = pc.Copy()
+	loseDead(pc)
 	for {
 		pool, err := pgxpool.NewWithConfig(ctx, pc)
 		if err != nil {
 			return nil, fmt.Errorf("postgres: open: %w", err)
 		}
-		s := &Store{pool: pool, ownsPool: true, config: cfg, jitter: rand.Float64}
+		s := makeStore(pool, cfg)
+		s.ownsPool = true
 		found, err := s.look(ctx)
 		if err != nil {
 			pool.Close()
@@ -107,6 +113,12 @@ func newStore(ctx context.Context, pc *pgxpool.Config, cfg Config) (*Store, erro
 	}
 }
 
+func makeStore(pool *pgxpool.Pool, cfg Config) *Store {
+	s := &Store{pool: pool, config: cfg, jitter: rand.Float64}
+	s.named = pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+	return s
+}
+
 // New makes a store on a pool that the program has open, and brings the tables
 // up to date. Close leaves the pool open. Behind a pooler in transaction mode
 // the pool must not prepare statements; Warnings says so if it does.
@@ -115,7 +127,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: new: %w", err)
 	}
-	s := &Store{pool: pool, config: cfg, jitter: rand.Float64}
+	s := makeStore(pool, cfg)
 	found, err := s.look(ctx)
 	if err != nil {
 		return nil, s.translate(ctx, "new", err, false)
@@ -176,6 +188,28 @@ func (s *Store) look(ctx context.Context) (found surroundings, err error) {
 }
 
 const connectPatience = 5 * time.Second
+
+// pingPatience is how long a connection that was idle may take to show that it
+// lives, before another is tried.
+const pingPatience = time.Second
+
+// loseDead makes a pool get rid of connections that died without a word: each costs
+// pingPatience, not all that a commit has. The driver would go on reading from one
+// that it has given up, for 15 seconds, and keep its place in the pool for as long.
+func loseDead(pc *pgxpool.Config) {
+	if pc.PingTimeout == 0 {
+		pc.PingTimeout = pingPatience
+	}
+	first := pc.BeforeClose
+	pc.BeforeClose = func(conn *pgx.Conn) {
+		if first != nil {
+			first(conn)
+		}
+		if conn.IsClosed() {
+			_ = conn.PgConn().Conn().Close()
+		}
+	}
+}
 
 // parseDSN reads an address. What pgx says of one that it cannot read may quote
 // it, password and all, so that is left out.

@@ -4,86 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
-
-// statement is one step of a pipeline.
-type statement struct {
-	sql  string
-	args []any
-	// read takes the rows; nil drops them.
-	read func(pgx.Rows) error
-	// guard says that a division by zero here is a refusal; see errRefused.
-	guard bool
-}
-
-// pipeline is sent in one go and answered in one round trip. What follows a
-// statement that fails is not executed, a commit neither.
-type pipeline []statement
-
-func (p *pipeline) add(sql string, args ...any) {
-	*p = append(*p, statement{sql: sql, args: args})
-}
-
-func (p *pipeline) query(sql string, read func(pgx.Rows) error, args ...any) {
-	*p = append(*p, statement{sql: sql, args: args, read: read})
-}
-
-func (p *pipeline) guarded(sql string, args ...any) {
-	*p = append(*p, statement{sql: sql, args: args, guard: true})
-}
-
-// run executes the pipeline. On an error it returns how many statements were
-// answered before.
-func (p pipeline) run(ctx context.Context, conn *pgx.Conn) (answered int, err error) {
-	var b pgx.Batch
-	for _, s := range p {
-		b.Queue(s.sql, s.args...)
-	}
-	results := conn.SendBatch(ctx, &b)
-	for i, s := range p {
-		if err := s.answer(results); err != nil {
-			_ = results.Close() // what it says is that it follows from err
-			return i, err
-		}
-	}
-	return len(p), results.Close()
-}
-
-func (s statement) answer(results pgx.BatchResults) error {
-	rows, err := results.Query()
-	if err != nil {
-		return s.refusal(err)
-	}
-	defer rows.Close()
-	if s.read != nil {
-		if err := s.read(rows); err != nil {
-			return s.refusal(err)
-		}
-	}
-	rows.Close()
-	if err := rows.Err(); err != nil {
-		return s.refusal(err)
-	}
-	if s.sql == commit && rows.CommandTag().String() != "COMMIT" {
-		return errNotCommitted
-	}
-	return nil
-}
-
-// refusal recognises the guard by which statement it is that failed: dividing by
-// zero is all that it can do wrong.
-func (s statement) refusal(err error) error {
-	var server *pgconn.PgError
-	if s.guard && errors.As(err, &server) && server.Code == codeDivisionByZero {
-		return errRefused
-	}
-	return err
-}
 
 const commit = "commit"
 
@@ -97,23 +24,30 @@ const commit = "commit"
 //   - nothing holds locks for long, not even a process that has stopped.
 func (s *Store) begin(p *pipeline) {
 	p.add("begin isolation level read committed")
-	ms := func(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
-	p.add(`select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+	in := p.input(1)
+	in.text(milliseconds(s.config.StatementTimeout))
+	in.text(milliseconds(s.config.LockTimeout))
+	in.text(milliseconds(s.config.IdleInTransaction))
+	p.send(query{one: `select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 		set_config('synchronous_commit', case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, true),
-		set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
-		set_config('idle_in_transaction_session_timeout', $3, true)`,
-		ms(s.config.StatementTimeout), ms(s.config.LockTimeout), ms(s.config.IdleInTransaction))
+		set_config('statement_timeout', $1::text, true), set_config('lock_timeout', $2::text, true),
+		set_config('idle_in_transaction_session_timeout', $3::text, true)`}, in)
 }
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }
 
 // runCommit runs the last pipeline of a transaction, whose last statement is the
 // commit, and says whether its outcome is unknown if it fails. The driver's own
 // word for what is safe to try again is not asked: it also calls a connection
 // safe that was lost while the answer was awaited.
-func (p pipeline) runCommit(ctx context.Context, conn *pgx.Conn) (unknown bool, err error) {
+func (p *pipeline) runCommit(ctx context.Context, conn *pgx.Conn) (unknown bool, err error) {
 	if conn.IsClosed() {
 		return false, pgconn.ErrConnClosed
 	}
 	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if err := p.prepare(ctx, conn); err != nil {
 		return false, err
 	}
 	answered, err := p.run(ctx, conn)
@@ -125,7 +59,7 @@ func (p pipeline) runCommit(ctx context.Context, conn *pgx.Conn) (unknown bool, 
 	case errors.As(err, &server):
 		// An error of a statement is an answer. But a session that was ended while
 		// it committed may have done so.
-		return answered >= len(p)-1 && !isPlain(server), err
+		return answered >= len(p.statements)-1 && !isPlain(server), err
 	case errors.Is(err, errRefused), errors.Is(err, errNotCommitted):
 		return false, err
 	}
@@ -203,10 +137,11 @@ func (s *Store) once(ctx context.Context, try func(ctx context.Context, conn *pg
 	defer rollback(ctx, conn.Conn())
 	unknown, err = try(ctx, conn.Conn())
 	var server *pgconn.PgError
-	if unknown || errors.As(err, &server) && server.Code == codeReadOnly {
+	if unknown || errors.As(err, &server) && isSpoilt(server.Code) {
 		// Whatever is left on this connection is not to be mistaken for an answer
-		// to somebody else; and a server that has become a standby is to be left,
-		// since the address may name the new primary.
+		// to somebody else; a server that has become a standby is to be left, since
+		// the address may name the new primary; and statements that the server has
+		// lost or finds changed are prepared anew on another connection.
 		drop(ctx, conn.Conn())
 	}
 	return unknown, err
@@ -227,9 +162,11 @@ func (s *Store) pause(ctx context.Context, n int) bool {
 // write runs statements as one transaction, in one round trip.
 func (s *Store) write(ctx context.Context, op string, fill func(p *pipeline)) error {
 	return s.transact(ctx, op, func(ctx context.Context, conn *pgx.Conn) (bool, error) {
-		var p pipeline
-		s.begin(&p)
-		fill(&p)
+		p := s.pipeline()
+		defer s.keep(p)
+		p.reset()
+		s.begin(p)
+		fill(p)
 		p.add(commit)
 		return p.runCommit(ctx, conn)
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/onceward/onceward"
 )
@@ -21,13 +20,17 @@ type view struct {
 	batch *onceward.Batch
 	txn   *onceward.Txn
 
-	claims   map[onceward.ID]onceward.Claim
-	claimed  map[onceward.ID]bool // inserted by this transaction
+	claims   map[onceward.ID]claim
 	variants map[variant]onceward.Claim
 	noted    map[variant]bool // inserted by this transaction
 	asked    bool             // whether the variants of the other arrivals were read
 	rows     map[onceward.ID]onceward.EntityRow
 	held     map[onceward.TakeUp]int // what HeldFacts returned
+}
+
+type claim struct {
+	onceward.Claim
+	inserted bool // by this transaction
 }
 
 type variant struct {
@@ -39,7 +42,8 @@ var _ onceward.View = (*view)(nil)
 
 // Claim implements onceward.View.
 func (v *view) Claim(id onceward.ID) (c onceward.Claim, inserted bool) {
-	return v.claims[id], v.claimed[id]
+	found := v.claims[id]
+	return found.Claim, found.inserted
 }
 
 // Variant implements onceward.View. The first call for an arrival that is no
@@ -60,14 +64,25 @@ func (v *view) Variant(id onceward.ID, d onceward.Digest) (c onceward.Claim, ins
 }
 
 func (v *view) askVariants() error {
-	var ids, digests []pgtype.UUID
+	var differing []variant
 	for _, a := range v.batch.Arrivals {
 		id := a.Event.ClaimID()
 		if c, ok := v.claims[id]; ok && c.Digest != a.Event.Digest && a.Resolution == onceward.Unresolved {
-			ids, digests = append(ids, uuid(id)), append(digests, uuid(a.Event.Digest))
+			differing = append(differing, variant{id, a.Event.Digest})
 		}
 	}
-	p := pipeline{{sql: v.store.sql.readVariants, args: []any{ids, digests}, read: v.readVariants}}
+	return v.ask(v.store.sql.readVariants, len(differing), func(in input) {
+		in.uuids(func(i int) [16]byte { return differing[i].claim })
+		in.uuids(func(i int) [16]byte { return differing[i].digest })
+	}, v.readVariants)
+}
+
+// ask runs one statement, in a round trip of its own.
+func (v *view) ask(q query, rows int, fill func(in input), scan func(*answer)) error {
+	p := pipeline{named: v.store.named}
+	in := p.input(rows)
+	fill(in)
+	p.scan(q, in, scan)
 	_, err := p.run(v.ctx, v.conn)
 	return err
 }
@@ -90,21 +105,19 @@ func (v *view) Facts(id onceward.ID) ([]onceward.Fact, error) {
 		return nil, err
 	}
 	var facts []onceward.Fact
-	p := pipeline{{sql: v.store.sql.readFacts, args: []any{uuid(id)}, read: func(rows pgx.Rows) error {
-		for rows.Next() {
-			var told []byte
-			if err := rows.Scan(&told); err != nil {
-				return err
-			}
+	var broken error
+	err := v.ask(v.store.sql.readFacts, 1, func(in input) {
+		in.uuids(func(int) [16]byte { return id })
+	}, func(a *answer) {
+		for a.next() && broken == nil {
 			var f onceward.Fact
-			if err := json.Unmarshal(told, &f); err != nil {
-				return fmt.Errorf("a stored fact of %s: %w", id, err)
-			}
+			broken = json.Unmarshal(a.bytes(), &f)
 			facts = append(facts, f)
 		}
-		return nil
-	}}}
-	_, err := p.run(v.ctx, v.conn)
+	})
+	if err == nil && broken != nil {
+		err = fmt.Errorf("a stored fact of %s: %w", id, broken)
+	}
 	return facts, err
 }
 
@@ -115,15 +128,15 @@ func (v *view) HeldFacts(eventID, below int64) (int, error) {
 		return 0, err
 	}
 	var n int
-	p := pipeline{{sql: v.store.sql.countHeld, args: []any{eventID, below}, read: func(rows pgx.Rows) error {
-		for rows.Next() {
-			if err := rows.Scan(&n); err != nil {
-				return err
-			}
+	err := v.ask(v.store.sql.countHeld, 1, func(in input) {
+		in.bigints(func(int) int64 { return eventID })
+		in.bigint(below)
+	}, func(a *answer) {
+		for a.next() {
+			n = int(a.bigint())
 		}
-		return nil
-	}}}
-	if _, err := p.run(v.ctx, v.conn); err != nil {
+	})
+	if err != nil {
 		return 0, err
 	}
 	if v.held == nil {
@@ -133,91 +146,73 @@ func (v *view) HeldFacts(eventID, below int64) (int, error) {
 	return n, nil
 }
 
-func (v *view) readClaimed(rows pgx.Rows) error {
-	v.claimed = map[onceward.ID]bool{}
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return err
+func (v *view) readClaimed(a *answer) {
+	wanted := v.txn.Claims()
+	v.claims = make(map[onceward.ID]claim, len(wanted))
+	for a.next() {
+		if a.bigint() == int64(len(wanted)) {
+			for _, c := range wanted { // readClaims will find nothing to add
+				v.claims[c.ID] = claim{c, true}
+			}
+			continue
 		}
-		v.claimed[onceward.ID(id.Bytes)] = true
+		a.uuids(func(id [16]byte) { v.claims[id] = claim{inserted: true} })
 	}
-	return nil
 }
 
-func (v *view) readClaims(rows pgx.Rows) error {
-	v.claims = map[onceward.ID]onceward.Claim{}
-	for rows.Next() {
-		var id, digest pgtype.UUID
-		var c onceward.Claim
-		if err := rows.Scan(&id, &c.EventID, &digest); err != nil {
-			return err
-		}
-		c.ID, c.Digest = onceward.ID(id.Bytes), onceward.Digest(digest.Bytes)
-		v.claims[c.ID] = c
+func (v *view) readClaims(a *answer) {
+	if v.claims == nil {
+		v.claims = map[onceward.ID]claim{}
 	}
-	return nil
+	for a.next() {
+		c := onceward.Claim{ID: a.uuid(), EventID: a.bigint(), Digest: a.uuid()}
+		v.claims[c.ID] = claim{c, v.claims[c.ID].inserted}
+	}
 }
 
-func (v *view) readNoted(rows pgx.Rows) error {
+func (v *view) readNoted(a *answer) {
 	v.noted = map[variant]bool{}
-	for rows.Next() {
-		var id, digest pgtype.UUID
-		if err := rows.Scan(&id, &digest); err != nil {
-			return err
-		}
-		v.noted[variant{onceward.ID(id.Bytes), onceward.Digest(digest.Bytes)}] = true
+	for a.next() {
+		v.noted[variant{a.uuid(), a.uuid()}] = true
 	}
-	return nil
 }
 
-func (v *view) readVariants(rows pgx.Rows) error {
+func (v *view) readVariants(a *answer) {
 	if v.variants == nil {
 		v.variants = map[variant]onceward.Claim{}
 	}
-	for rows.Next() {
-		var id, digest pgtype.UUID
-		var c onceward.Claim
-		if err := rows.Scan(&id, &digest, &c.EventID, &c.Outcome); err != nil {
-			return err
-		}
-		c.ID, c.Digest = onceward.ID(id.Bytes), onceward.Digest(digest.Bytes)
+	for a.next() {
+		c := onceward.Claim{ID: a.uuid(), Digest: a.uuid(), EventID: a.bigint(), Outcome: onceward.Outcome(a.smallint())}
 		v.variants[variant{c.ID, c.Digest}] = c
 	}
-	return nil
 }
 
-func (v *view) readRows(rows pgx.Rows) error {
-	v.rows = map[onceward.ID]onceward.EntityRow{}
-	for _, e := range v.txn.Entities() {
+func (v *view) readRows(a *answer) {
+	rows := v.txn.Entities()
+	v.rows = make(map[onceward.ID]onceward.EntityRow, len(rows))
+	for _, e := range rows {
 		v.rows[e.ID] = e
 	}
 	read := 0
-	for rows.Next() {
-		var id pgtype.UUID
-		var status, told string
-		var version, revision, facts int64
-		var data, state []byte
-		if err := rows.Scan(&id, &status, &told, &version, &revision, &facts, &data, &state); err != nil {
-			return err
-		}
-		e, ok := v.rows[onceward.ID(id.Bytes)]
+	for a.next() {
+		id := onceward.ID(a.uuid())
+		status, told, version, revision, facts := a.text(), a.text(), a.bigint(), a.bigint(), a.bigint()
+		data, state := a.bytes(), a.bytes()
+		e, ok := v.rows[id]
 		if !ok {
-			return fmt.Errorf("row %x was not asked for", id.Bytes)
+			a.fail(fmt.Errorf("row %s was not asked for", id))
+			return
 		}
 		row, err := onceward.DecodeRow(status, told, version, revision, data, state)
 		if err != nil {
-			return fmt.Errorf("row of %s: %w", e.Ref, err)
+			a.fail(fmt.Errorf("row of %s: %w", e.Ref, err))
+			return
 		}
 		e.Row, e.Facts = row, facts
-		v.rows[e.ID] = e
+		v.rows[id] = e
 		read++
 	}
-	if err := rows.Err(); err != nil {
-		return err
+	if read != len(rows) {
+		a.fail(fmt.Errorf("%d rows were locked and %d read: %w", len(rows), read, errRefused))
 	}
-	if read != len(v.rows) {
-		return fmt.Errorf("%d rows were locked and %d read: %w", len(v.rows), read, errRefused)
-	}
-	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/onceward/onceward"
 )
 
-const jobColumns = `j.handler, j.lane, j.version, j.change::text, j.attempts, j.due, j.token, j.dead, j.error`
+const jobColumns = `j.handler, j.lane, j.version, j.change, j.attempts, j.due, j.token, j.dead, j.error`
 
 // Claim implements onceward.Work. A worker passes over what another is claiming
 // at the same time. Each handler is looked at by itself, so that the due jobs of
@@ -56,10 +56,10 @@ func (s *Store) Claim(ctx context.Context, handlers []string, most int, now time
 			return nil
 		}, distinct(handlers), now, int64(most), now.Add(lease))
 	})
-	if err == nil {
-		err = s.Settle(ctx, broken, now)
+	if err != nil {
+		return nil, err // and found may be half of an answer
 	}
-	if err != nil && len(found) == 0 { // those that were leased are handed out; a broken one is met again
+	if err := s.Settle(ctx, broken, now); err != nil && len(found) == 0 { // those that were leased are handed out; a broken one is met again
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b claimed) int {

@@ -1,7 +1,8 @@
 package postgres
 
 import (
-	"encoding/json"
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -14,159 +15,185 @@ import (
 
 // writing is the second round trip without its commit: all that Plan says, the
 // guards first. It is empty if there is nothing to keep.
-func (s *Store) writing(b *onceward.Batch, w *onceward.Writes, v *view) (pipeline, error) {
-	var p pipeline
-	s.guardRows(&p, b, w.Rows)
-	if len(w.TakenUp) > 0 {
-		events, below := make([]int64, len(w.TakenUp)), make([]int64, len(w.TakenUp))
+func (s *Store) writing(p *pipeline, b *onceward.Batch, w *onceward.Writes, v *view) error {
+	s.guardRows(p, b, w.Rows)
+	if up := w.TakenUp; len(up) > 0 {
 		held := 0
-		for i, up := range w.TakenUp {
-			events[i], below[i] = up.EventID, up.Below
-			held += v.held[up]
+		for _, t := range up {
+			held += v.held[t]
 		}
-		p.guarded(s.sql.takeUp, events, below, int64(held))
+		in := p.input(len(up))
+		in.bigints(func(i int) int64 { return up[i].EventID })
+		in.bigints(func(i int) int64 { return up[i].Below })
+		in.bigint(int64(held))
+		p.guarded(s.sql.takeUp, in)
 	}
-	s.insertEvents(&p, w.Events)
-	if err := s.insertFacts(&p, w.Facts); err != nil {
-		return nil, err
+	s.insertEvents(p, w.Events)
+	s.insertFacts(p, w.Facts)
+	if err := s.insertJobs(p, w.Jobs); err != nil {
+		return err
 	}
-	if err := s.insertJobs(&p, w.Jobs); err != nil {
-		return nil, err
-	}
-	s.insertRepeats(&p, w.Repeats)
-	if len(p) == 0 {
-		return nil, nil
+	s.insertRepeats(p, w.Repeats)
+	if len(p.statements) == 0 {
+		return nil
 	}
 	// Rows that were there before hold facts; the others must not stay.
-	var unborn []pgtype.UUID
+	var unborn []onceward.ID
 	for _, id := range w.Unborn {
 		if v.rows[id].Facts == 0 {
-			unborn = append(unborn, uuid(id))
+			unborn = append(unborn, id)
 		}
 	}
 	if len(unborn) > 0 {
-		p.add(s.sql.deleteUnborn, unborn)
+		p.send(s.sql.deleteUnborn, p.ids(unborn))
 	}
-	return p, nil
+	return nil
 }
 
 func (s *Store) guardRows(p *pipeline, b *onceward.Batch, rows []onceward.RowWrite) {
-	n := len(rows)
-	if n == 0 {
+	if len(rows) == 0 {
 		return
 	}
-	ids := make([]pgtype.UUID, n)
-	wasVersion, wasFacts, version, revision, facts := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	status, told, tie, data := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	state := make([][]byte, n)
-	for i, w := range rows {
-		r := w.Row
-		ids[i], wasVersion[i], wasFacts[i] = uuid(w.ID), w.WasVersion, w.WasFacts
-		status[i], told[i] = text(r.Status), text(r.Told)
-		version[i], revision[i], facts[i] = r.Version, r.Revision, w.Facts
-		tie[i], data[i], state[i] = text(strings.Join(r.Tie(), ",")), validText(string(r.Data())), r.EncodeState()
-	}
-	p.guarded(s.sql.updateRows, ids, wasVersion, wasFacts, status, told, version, revision, facts, tie, data, state, b.Now, int64(n))
+	in := p.input(len(rows))
+	in.uuids(func(i int) [16]byte { return rows[i].ID })
+	in.bigints(func(i int) int64 { return rows[i].WasVersion })
+	in.bigints(func(i int) int64 { return rows[i].WasFacts })
+	in.texts(func(i int) string { return text(rows[i].Row.Status) })
+	in.texts(func(i int) string { return text(rows[i].Row.Told) })
+	in.bigints(func(i int) int64 { return rows[i].Row.Version })
+	in.bigints(func(i int) int64 { return rows[i].Row.Revision })
+	in.bigints(func(i int) int64 { return rows[i].Facts })
+	in.texts(func(i int) string { return text(strings.Join(rows[i].Tie, ",")) })
+	_ = in.jsons(func(b []byte, i int) ([]byte, error) { return append(b, rows[i].Data...), nil }) // never fails
+	in.byteas(func(b []byte, i int) ([]byte, bool) { return append(b, rows[i].Row.EncodeState()...), true })
+	in.time(b.Now)
+	in.bigint(int64(len(rows)))
+	p.guarded(s.sql.updateRows, in)
 }
 
 func (s *Store) insertEvents(p *pipeline, events []onceward.EventWrite) {
-	n := len(events)
-	if n == 0 {
+	if len(events) == 0 {
 		return
 	}
-	id, bodyOf, of, revision := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	at, sent := make([]time.Time, n), make([]pgtype.Int8, n)
-	source, account, mode, key, kind := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	method, remote := make([]string, n), make([]string, n)
-	origin, outcome, item := make([]int16, n), make([]int16, n), make([]int32, n)
-	digest := make([]pgtype.UUID, n)
-	unsigned, digestKey := make([]bool, n), make([]bool, n)
-	target, headers, body := make([][]byte, n), make([][]byte, n), make([][]byte, n)
-	for i, w := range events {
-		e, d := w.Event, w.Event.Delivery
-		id[i], bodyOf[i], of[i], revision[i] = e.ID, w.BodyOf, w.Of, w.Revision
-		at[i], sent[i] = d.At, pgtype.Int8{Int64: e.Time.N, Valid: e.Time.Set}
-		source[i], account[i], mode[i], key[i], kind[i] = text(e.Source), e.Scope.Account, e.Scope.Mode, e.Key, e.Type
-		method[i], remote[i], target[i] = text(d.Method), text(d.Remote), []byte(d.Target)
-		origin[i], outcome[i], item[i] = int16(e.Origin), int16(w.Outcome), int32(e.Item)
-		digest[i], unsigned[i], digestKey[i] = uuid(e.Digest), e.Unsigned, e.DigestKey
-		if w.BodyOf == 0 {
-			headers[i], body[i] = encodeHeader(d.Header), d.Body
+	in := p.input(len(events))
+	in.bigints(func(i int) int64 { return events[i].ID })
+	in.times(func(i int) time.Time { return events[i].Delivery.At })
+	in.texts(func(i int) string { return text(events[i].Source) })
+	in.texts(func(i int) string { return events[i].Scope.Account })
+	in.texts(func(i int) string { return events[i].Scope.Mode })
+	in.smallints(func(i int) int { return int(events[i].Origin) })
+	in.texts(func(i int) string { return events[i].Key })
+	in.texts(func(i int) string { return events[i].Type })
+	in.optionals(func(i int) (int64, bool) { return events[i].Time.N, events[i].Time.Set })
+	in.integers(func(i int) int { return events[i].Item })
+	in.uuids(func(i int) [16]byte { return events[i].Digest })
+	in.booleans(func(i int) bool { return events[i].Unsigned })
+	in.booleans(func(i int) bool { return events[i].DigestKey })
+	in.texts(func(i int) string { return text(events[i].Delivery.Method) })
+	in.byteas(func(b []byte, i int) ([]byte, bool) { return append(b, events[i].Delivery.Target...), true })
+	in.texts(func(i int) string { return text(events[i].Delivery.Remote) })
+	in.byteas(func(b []byte, i int) ([]byte, bool) {
+		w := &events[i]
+		if w.BodyOf != 0 || w.Delivery.Header == nil {
+			return b, false
 		}
-	}
-	p.add(s.sql.insertEvents, id, at, source, account, mode, origin, key, kind, sent, item, digest, unsigned, digestKey,
-		method, target, remote, headers, body, bodyOf, outcome, of, revision)
+		return appendHeader(b, w.Delivery.Header), true
+	})
+	in.byteas(func(b []byte, i int) ([]byte, bool) {
+		w := &events[i]
+		if w.BodyOf != 0 || w.Delivery.Body == nil {
+			return b, false
+		}
+		return append(b, w.Delivery.Body...), true
+	})
+	in.bigints(func(i int) int64 { return events[i].BodyOf })
+	in.smallints(func(i int) int { return int(events[i].Outcome) })
+	in.bigints(func(i int) int64 { return events[i].Of })
+	in.bigints(func(i int) int64 { return events[i].Revision })
+	p.send(s.sql.insertEvents, in)
 }
 
-func (s *Store) insertFacts(p *pipeline, facts []onceward.FactWrite) error {
-	n := len(facts)
-	if n == 0 {
-		return nil
+func (s *Store) insertFacts(p *pipeline, facts []onceward.FactWrite) {
+	if len(facts) == 0 {
+		return
 	}
-	entity := make([]pgtype.UUID, n)
-	seq, event, version, revision := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	place, verdict := make([]int32, n), make([]int16, n)
-	from, to, decided, told := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	ordered, against := make([][]byte, n), make([][]byte, n)
-	places := map[int64]int32{}
-	for i, w := range facts {
-		entity[i], seq[i], event[i], version[i], revision[i] = uuid(w.Entity), w.Seq, w.EventID, w.Version, w.Revision
-		place[i], verdict[i] = places[w.EventID], int16(w.Verdict)
-		places[w.EventID]++
-		from[i], to[i], decided[i] = text(w.From), text(w.To), w.Decided
-		ordered[i], against[i] = []byte(w.Order), []byte(w.Against)
-		fact, err := w.Fact.MarshalJSON()
-		if err != nil {
-			return fmt.Errorf("write a fact of event %d: %w", w.EventID, err)
-		}
-		told[i] = validText(string(fact))
-	}
-	p.add(s.sql.insertFacts, entity, seq, event, place, verdict, version, revision, from, to, ordered, against, decided, told)
-	return nil
+	in := p.input(len(facts))
+	in.uuids(func(i int) [16]byte { return facts[i].Entity })
+	in.bigints(func(i int) int64 { return facts[i].Seq })
+	in.bigints(func(i int) int64 { return facts[i].EventID })
+	places := make(map[int64]int, len(facts))
+	in.integers(func(i int) int {
+		place := places[facts[i].EventID]
+		places[facts[i].EventID]++
+		return place
+	})
+	in.smallints(func(i int) int { return int(facts[i].Verdict) })
+	in.bigints(func(i int) int64 { return facts[i].Version })
+	in.bigints(func(i int) int64 { return facts[i].Revision })
+	in.texts(func(i int) string { return text(facts[i].From) })
+	in.texts(func(i int) string { return text(facts[i].To) })
+	in.byteas(func(b []byte, i int) ([]byte, bool) { return append(b, facts[i].Order...), true })
+	in.byteas(func(b []byte, i int) ([]byte, bool) { return append(b, facts[i].Against...), true })
+	in.texts(func(i int) string { return facts[i].Decided })
+	_ = in.jsons(func(b []byte, i int) ([]byte, error) { return appendFact(b, facts[i].Fact), nil }) // never fails
+	p.send(s.sql.insertFacts, in)
 }
 
 func (s *Store) insertJobs(p *pipeline, jobs []onceward.Job) error {
-	n := len(jobs)
-	if n == 0 {
+	if len(jobs) == 0 {
 		return nil
 	}
-	handler, change := make([]string, n), make([]string, n)
-	lane, version, due := make([]pgtype.UUID, n), make([]int64, n), make([]time.Time, n)
-	for i, j := range jobs {
-		var c strings.Builder
-		enc := json.NewEncoder(&c)
-		enc.SetEscapeHTML(false) // fields are shown as the row has them
-		if err := enc.Encode(j.Change); err != nil {
-			return fmt.Errorf("write a job of handler %s: %w", j.Handler, err)
+	in := p.input(len(jobs))
+	in.texts(func(i int) string { return text(jobs[i].Handler) })
+	in.uuids(func(i int) [16]byte { return jobs[i].Lane })
+	in.bigints(func(i int) int64 { return jobs[i].Version })
+	err := in.jsons(func(b []byte, i int) ([]byte, error) {
+		b, err := appendChange(b, &jobs[i].Change)
+		if err != nil {
+			err = fmt.Errorf("write a job of handler %s: %w", jobs[i].Handler, err)
 		}
-		handler[i], change[i] = text(j.Handler), validText(c.String())
-		lane[i], version[i], due[i] = uuid(j.Lane), j.Version, j.Due
-	}
-	p.add(s.sql.insertJobs, handler, lane, version, change, due)
-	return nil
+		return b, err
+	})
+	in.times(func(i int) time.Time { return jobs[i].Due })
+	p.send(s.sql.insertJobs, in)
+	return err
 }
 
 func (s *Store) insertRepeats(p *pipeline, repeats []onceward.RepeatWrite) {
-	n := len(repeats)
-	if n == 0 {
+	if len(repeats) == 0 {
 		return
 	}
-	event, claim, digest := make([]int64, n), make([]pgtype.UUID, n), make([]pgtype.UUID, n)
-	at, remote := make([]time.Time, n), make([]string, n)
-	for i, r := range repeats {
-		event[i], claim[i], digest[i] = r.EventID, uuid(r.Claim), uuid(r.Digest)
-		at[i], remote[i] = r.At, text(r.Remote)
+	in := p.input(len(repeats))
+	in.bigints(func(i int) int64 { return repeats[i].EventID })
+	in.uuids(func(i int) [16]byte { return repeats[i].Claim })
+	in.uuids(func(i int) [16]byte { return repeats[i].Digest })
+	in.times(func(i int) time.Time { return repeats[i].At })
+	in.texts(func(i int) string { return text(repeats[i].Remote) })
+	in.bigint(onceward.MaxRepeats - 1)
+	p.send(s.sql.insertRepeats, in)
+}
+
+// jsons adds JSON texts, each by appending it. NUL can only stand escaped in one;
+// what is no text is replaced, and a batch never fails on it.
+func (in input) jsons(appendTo func(b []byte, i int) ([]byte, error)) error {
+	var failed error
+	in.begin(pgtype.TextOID, pgtype.TextArrayOID)
+	p := in.params
+	for i := range in.rows {
+		at := len(p.buf) + 4
+		b, err := appendTo(append(p.buf, 0, 0, 0, 0), i)
+		if err != nil {
+			failed = err
+		}
+		if !utf8.Valid(b[at:]) {
+			b = append(b[:at], bytes.ToValidUTF8(b[at:], []byte("\uFFFD"))...)
+		}
+		p.buf = b
+		binary.BigEndian.PutUint32(b[at-4:], uint32(len(b)-at))
 	}
-	p.add(s.sql.insertRepeats, event, claim, digest, at, remote, onceward.MaxRepeats-1)
+	in.end()
+	return failed
 }
 
 // text makes a text fit for a column, which a batch must never fail on.
 func text(s string) string { return onceward.CleanText(s) }
-
-// validText is text for JSON, in which NUL can only stand escaped.
-func validText(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}

@@ -68,14 +68,16 @@ create table {facts} (
 	ord         bytea not null,
 	against     bytea not null,
 	decided     text not null,
-	told        json not null,     -- not jsonb, which refuses \u0000 and great exponents
+	told        text not null,     -- JSON, as data below
 	primary key (entity, seq)
 );
 create index {prefix}facts_event on {facts} (event);
 create index {prefix}facts_held on {facts} (revision, event) where verdict = 4;
 
 -- One row an entity. As with claims there is exactly one unique index, and none
--- on what changes with each fact, so that updates stay within their page.
+-- on what changes with each fact, so that updates stay within their page. A row is
+-- born empty and filled in the same transaction: a page that is two thirds empty
+-- has room for what it becomes, and is no emptier afterwards than others.
 create table {rows} (
 	id       uuid primary key,
 	source   text collate "C" not null,
@@ -89,11 +91,11 @@ create table {rows} (
 	revision bigint not null default 0,
 	facts    bigint not null default 0, -- the number of the newest fact of any verdict
 	tie      text not null default '',
-	data     json not null default '{}',
+	data     text not null default '{}', -- JSON, which only we write: jsonb refuses \u0000 and great exponents, json reads it through once more
 	state    bytea not null default '',
 	created  timestamptz not null,
 	updated  timestamptz not null
-) with (fillfactor = 70);
+) with (fillfactor = 35);
 -- A key may be longer than an index takes.
 create index {prefix}rows_name on {rows} (source, kind, left(key, 200));
 
@@ -101,14 +103,14 @@ create table {jobs} (
 	handler    text collate "C" not null,
 	lane       uuid not null,
 	version    bigint not null,
-	change     json not null,
+	change     text not null,      -- JSON, as data above
 	attempts   integer not null default 0,
 	due        timestamptz not null,
 	token      bigint not null default 0,
 	dead       boolean not null default false,
 	error      text not null default '',
-	primary key (handler, lane, version)
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
+	primary key (lane, version, handler) -- the lane first: it tells them apart at once
+) with (autovacuum_vacuum_scale_factor = 0.02);
 create index {prefix}jobs_due on {jobs} (handler, due) where not dead;
 
 -- Further deliveries, appended only.
@@ -157,5 +159,5 @@ create sequence {nodes} minvalue 0 maxvalue 1023 start 0 cycle;
 -- What people may read; its columns stay. tie are names of parts with commas
 -- between them.
 create view {entities} as
-	select source, account, mode, kind, key, status, told, version, tie, data, created, updated
+	select source, account, mode, kind, key, status, told, version, tie, data::json as data, created, updated
 	from {rows} where version > 0;
