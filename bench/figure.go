@@ -109,11 +109,11 @@ func (f figure) ratio(of, to points) (figure, bool) {
 	f.Value = of.median() / to.median()
 	f.Min, f.Max = f.Value, f.Value
 	for rep, x := range of {
-		if y, both := to[rep]; both {
+		if y, both := to[rep]; both && y != 0 {
 			f.Min, f.Max = min(f.Min, x/y), max(f.Max, x/y)
 		}
 	}
-	return f, true
+	return f, f.measured()
 }
 
 // plain fills in the median of a series.
@@ -123,5 +123,11 @@ func (f figure) plain(list []float64) (figure, bool) {
 	}
 	f.Value = median(list)
 	f.Min, f.Max = spreadOf(list)
-	return f, true
+	return f, f.measured()
+}
+
+// measured is false for what no number stands for: a quotient by a CPU time that was
+// below the clock's tick, or a curve through too few points.
+func (f figure) measured() bool {
+	return !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0)
 }

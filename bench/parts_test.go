@@ -66,6 +66,12 @@ func TestSlope(t *testing.T) {
 	if got := slope(x[:1], y[:1]); !math.IsNaN(got) {
 		t.Errorf("of one point: %v", got)
 	}
+	if got := slope(append(x, 1000), append(y, 0)); math.Abs(got-0.23) > 1e-9 {
+		t.Errorf("with one that the clock cannot tell: %v", got)
+	}
+	if f, ok := (figure{}).plain([]float64{math.NaN()}); ok {
+		t.Errorf("no number is a figure: %+v", f)
+	}
 }
 
 func TestReadAnswer(t *testing.T) {

@@ -32,17 +32,19 @@ func median(list []float64) float64 {
 }
 
 // slope returns the exponent e of y = c * x^e that fits best, by least squares over
-// the logarithms; NaN for less than two points.
+// the logarithms of what is above zero; NaN for less than two points.
 func slope(x, y []float64) float64 {
-	if len(x) < 2 || len(x) != len(y) {
+	var n, sx, sy, sxx, sxy float64
+	for i := range min(len(x), len(y)) {
+		if x[i] <= 0 || y[i] <= 0 {
+			continue // shorter than the clock can tell
+		}
+		lx, ly := math.Log(x[i]), math.Log(y[i])
+		n, sx, sy, sxx, sxy = n+1, sx+lx, sy+ly, sxx+lx*lx, sxy+lx*ly
+	}
+	if n < 2 {
 		return math.NaN()
 	}
-	var sx, sy, sxx, sxy float64
-	for i := range x {
-		lx, ly := math.Log(x[i]), math.Log(y[i])
-		sx, sy, sxx, sxy = sx+lx, sy+ly, sxx+lx*lx, sxy+lx*ly
-	}
-	n := float64(len(x))
 	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
 }
 
