@@ -38,8 +38,8 @@ unit: ## Run the tests, in random order.
 # Lifecycle and inboxtest play many orders one after the other, which finds no
 # race that the packages they play on do not find sooner.
 race: ## Run the tests under the race detector, the long ones in their short form.
-	CGO_ENABLED=1 $(GO) test -race -short -shuffle=on -timeout=15m \
-		$$($(GO) list ./... | grep -v -e '/internal/lifecycle$$' -e '/inbox/inboxtest$$')
+	@packages=$$($(GO) list ./...) || exit 1; set -x; CGO_ENABLED=1 $(GO) test -race -short -shuffle=on -timeout=15m \
+		$$(echo "$$packages" | grep -v -e '/internal/lifecycle$$' -e '/inbox/inboxtest$$')
 
 services: ## Install PostgreSQL, PgBouncer and a C compiler if they are missing (Debian, as root).
 	@missing=; \

@@ -164,7 +164,7 @@ func NewTxn(b *Batch) *Txn {
 				t.variants = append(t.variants, c)
 			}
 		}
-		if a.Resolution != Unresolved {
+		if a.Resolution != Unresolved && a.Retake == 0 {
 			continue
 		}
 		for j := range a.Facts {
@@ -421,6 +421,7 @@ func (p *planner) fact(ref Ref, id ID, a *Arrival, f *Fact) error {
 	if err != nil {
 		return err
 	}
+	w.last = shown{}
 	if step.Verdict != Held {
 		w.added = append(w.added, *f)
 		w.row.Revision = revision

@@ -17,19 +17,18 @@ type rowWork struct {
 	last       shown
 }
 
-// shown is what a row shows at one of its versions.
+// shown is what a row shows.
 type shown struct {
-	data    json.RawMessage
-	tie     []string
-	version int64
+	data json.RawMessage
+	tie  []string
 }
 
 // shown returns what the row shows now. The jobs of a change and the row that is
-// written show the same, so it is made once a version: what a row shows only moves
-// with its version.
+// written show the same, so it is made once after each fact. A version would not tell:
+// a fact that says 49.9 of what was 49.90 changes the text and nothing else.
 func (w *rowWork) shown() *shown {
-	if w.last.data == nil || w.last.version != w.row.Version {
-		w.last = shown{w.row.Data(), w.row.Tie(), w.row.Version}
+	if w.last.data == nil {
+		w.last = shown{w.row.Data(), w.row.Tie()}
 	}
 	return &w.last
 }

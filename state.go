@@ -118,6 +118,9 @@ func DecodeRow(status, told string, version, revision int64, data, state []byte)
 	if len(state) == 0 {
 		return r, nil
 	}
+	if len(data) > 0 && !json.Valid(data) {
+		return nil, errors.New("the fields of a stored row are no JSON: the database was damaged or edited by hand")
+	}
 	fields, err := decodeData(string(data))
 	if err != nil {
 		return nil, err
@@ -147,16 +150,20 @@ func DecodeRow(status, told string, version, revision int64, data, state []byte)
 	if d.failed || len(d.rest) > 0 {
 		return nil, errState
 	}
-	r.setDecoded(fields)
+	if err := r.setDecoded(fields); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
 // setDecoded gives the row the fields of Data that no fact tells as they are:
 // the derived ones and the application's.
-func (r *Row) setDecoded(fields []NamedValue) {
+func (r *Row) setDecoded(fields []NamedValue) (err error) {
 	for _, f := range fields {
 		if f.Name == LocalField {
-			r.local, _ = decodeData(f.Value.json)
+			if r.local, err = decodeData(f.Value.json); err != nil {
+				return err
+			}
 			continue
 		}
 		told := r.told(f.Name)
@@ -164,6 +171,7 @@ func (r *Row) setDecoded(fields []NamedValue) {
 			r.derived = append(r.derived, f)
 		}
 	}
+	return nil
 }
 
 // decodeData splits a JSON object into its members, sorted by name.
@@ -191,9 +199,9 @@ func decodeData(data string) ([]NamedValue, error) {
 }
 
 // splitObject splits an object in the form that Data gives, without copying it:
-// compact, members sorted, names without escapes. It reports false for any other,
-// which may be JSON all the same. It trusts values to be what a store was given
-// and only finds where they end.
+// compact, members sorted (local may stand last, wherever it would sort), names without
+// escapes. It reports false for any other. The text must be JSON: it only finds where
+// values end.
 func splitObject(data string) ([]NamedValue, bool) {
 	if len(data) < 2 || data[0] != '{' || data[len(data)-1] != '}' {
 		return nil, false
@@ -214,7 +222,7 @@ func splitObject(data string) ([]NamedValue, bool) {
 		name := rest[1 : 1+end]
 		rest = rest[end+2:]
 		if strings.IndexByte(name, '\\') >= 0 || len(rest) < 2 || rest[0] != ':' ||
-			len(fields) > 0 && fields[len(fields)-1].Name >= name {
+			len(fields) > 0 && fields[len(fields)-1].Name >= name && name != LocalField {
 			return nil, false
 		}
 		n := valueEnd(rest[1:])
@@ -224,6 +232,9 @@ func splitObject(data string) ([]NamedValue, bool) {
 		fields = append(fields, NamedValue{name, Value{rest[1 : 1+n]}})
 		if rest = rest[1+n:]; rest == "" {
 			return fields, true
+		}
+		if name == LocalField && fields[max(0, len(fields)-2)].Name >= name && len(fields) > 1 {
+			return nil, false // out of order, and not the last
 		}
 		rest = rest[1:] // the comma at which valueEnd has stopped
 	}

@@ -18,14 +18,14 @@ const checkpointFrames = 4000
 // Therefore in two steps: the bulk on a reading connection while batches are
 // committed, then what has been added meanwhile by the writer between two of them.
 type checkpointer struct {
-	db     *sql.DB       // any connection whose synchronous is full
+	db     *sql.DB       // one connection, whose synchronous is full
 	cancel func()        // ends what it waits for
 	wake   chan struct{} // holds a token once the log is long
 	moved  atomic.Bool   // the bulk is in the file
 	ended  chan struct{}
 }
 
-// newCheckpointer starts one; it must be stopped.
+// newCheckpointer starts one over a pool that it closes; it must be stopped.
 func newCheckpointer(db *sql.DB) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &checkpointer{db: db, cancel: cancel, wake: make(chan struct{}, 1), ended: make(chan struct{})}
@@ -34,8 +34,13 @@ func newCheckpointer(db *sql.DB) *checkpointer {
 		for range p.wake {
 			// A log that stays long is no reason to refuse work: the next commit asks again,
 			// and writer.cutLog bounds it.
-			if _, err := p.db.ExecContext(ctx, moveLog); err == nil {
+			var busy, inLog, done int64
+			if err := p.db.QueryRowContext(ctx, moveLog).Scan(&busy, &inLog, &done); err == nil && busy == 0 {
 				p.moved.Store(true)
+			}
+			select {
+			case <-p.wake: // asked for what has just been done
+			default:
 			}
 		}
 	}()
@@ -46,8 +51,13 @@ const moveLog = `pragma wal_checkpoint(passive)`
 
 // before is called by the writer between two transactions.
 func (p *checkpointer) before(c *session) {
-	if p != nil && p.moved.Swap(false) {
-		_, _ = c.exec(moveLog) // the rest; if it fails, see newCheckpointer
+	if p == nil || !p.moved.Load() {
+		return
+	}
+	busy := int64(1)
+	_ = c.query(func(row []value) { busy, _ = row[0].(int64) }, moveLog) // the rest; if it fails, see newCheckpointer
+	if busy == 0 {
+		p.moved.Store(false)
 	}
 }
 
@@ -79,4 +89,5 @@ func (p *checkpointer) stop() {
 	p.cancel()
 	close(p.wake)
 	<-p.ended
+	_ = p.db.Close() // it has only moved what others wrote
 }

@@ -145,7 +145,7 @@ func open(path string, cfg Config) (*Store, error) {
 	if cfg.ReadOnly {
 		mode = "mode=ro&"
 	}
-	readers, err := pool(fmt.Sprintf("%s?%s_pragma=busy_timeout(%d)&_pragma=query_only(1)&_pragma=synchronous(2)&_pragma=wal_autocheckpoint(0)", name, mode, cfg.BusyTimeout.Milliseconds()), cfg.ReadConns)
+	readers, err := pool(fmt.Sprintf("%s?%s_pragma=busy_timeout(%d)&_pragma=query_only(1)", name, mode, cfg.BusyTimeout.Milliseconds()), cfg.ReadConns)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,15 @@ func open(path string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, readers.Close())
 	}
-	return s.start(db, true)
+	if s, err = s.start(db, true); err != nil {
+		return nil, err
+	}
+	movers, err := pool(name+"?_pragma=busy_timeout(0)&_pragma=query_only(1)&_pragma=synchronous(2)&_pragma=wal_autocheckpoint(0)", 1)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.writer.checkpoints = newCheckpointer(movers)
+	return s, nil
 }
 
 func pool(dsn string, size int) (*sql.DB, error) {
@@ -233,9 +241,6 @@ func (s *Store) start(db *sql.DB, ownsDB bool) (*Store, error) {
 	err := s.prepare(ctx)
 	if err == nil {
 		err = s.migrate(ctx)
-	}
-	if err == nil && ownsDB && s.reads != nil {
-		w.checkpoints = newCheckpointer(s.reads)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
