@@ -125,7 +125,10 @@ func (l *ledger) commit(b *onceward.Batch) error {
 		if s := l.rows[r.ID]; s.version != r.WasVersion || s.facts != r.WasFacts {
 			panic("the guard refuses a row that nobody else has written")
 		}
-		l.rows[r.ID] = storedRow{r.Ref, r.Row.Status, r.Row.Told, r.Row.Version, r.Row.Revision, r.Facts, r.Row.Data(), r.Row.EncodeState()}
+		if string(r.Data) != string(r.Row.Data()) || !slices.Equal(r.Tie, r.Row.Tie()) {
+			panic(fmt.Sprintf("written is %s, tie %v; the row shows %s, tie %v", r.Data, r.Tie, r.Row.Data(), r.Row.Tie()))
+		}
+		l.rows[r.ID] = storedRow{r.Ref, r.Row.Status, r.Row.Told, r.Row.Version, r.Row.Revision, r.Facts, r.Data, r.Row.EncodeState()}
 	}
 	for _, f := range w.Facts {
 		if slices.ContainsFunc(l.facts[f.Entity], func(g onceward.FactWrite) bool { return g.Seq == f.Seq }) {
@@ -235,6 +238,33 @@ func TestPlanFoldsInOrderOfArrival(t *testing.T) {
 	}
 	if len(l.repeats) != 1 || l.repeats[0].EventID != arrivals[0].Event.ID {
 		t.Errorf("repeats %+v, want one of event %d", l.repeats, arrivals[0].Event.ID)
+	}
+}
+
+// TestPlanAnotherTextOfAValue tells a value in another form: nothing has changed, also
+// for the next fact, and the row keeps the newest text.
+func TestPlanAnotherTextOfAValue(t *testing.T) {
+	kind := mustKind(onceward.Kind{
+		Name: "job", States: [][]string{{"queued"}, {"running"}}, Order: []onceward.Component{onceward.Time, onceward.Rank},
+		Fields: map[string]onceward.Mode{"x": onceward.Map},
+	})
+	l := newLedger()
+	var arrivals []*onceward.Arrival
+	for i, text := range []string{"49.90", "49.9", "49.9"} {
+		a := arrive(fmt.Sprint(i), text, onceward.Fact{
+			Rule: "song", Kind: "job", Key: "1", Status: "running", Time: onceward.Some(int64(i)),
+			Fields: []onceward.Part{{Field: "x", By: "k", Value: mustJSON(t, []byte(text))}},
+		})
+		a.Mapping = mapping(1, kind)
+		arrivals = append(arrivals, a)
+	}
+	commit(t, l, arrivals[:2]...)
+	commit(t, l, arrivals[2])
+	if got, want := outcomes(arrivals...), "new applied@1 running; new same@1 running; new same@1 running; "; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if data := string(l.rows[songRef.ID()].data); data != `{"x":{"k":49.9}}` {
+		t.Errorf("the row shows %s", data)
 	}
 }
 
