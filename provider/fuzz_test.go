@@ -33,6 +33,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("verify: {scheme: none}\nfacts: {a: {kind: job, key: body.id, status: {of: body.s, running: [a, b]}}}\n"))
 	f.Add([]byte("verify: {scheme: none}\nlet: {a: b, b: a}\nsplit: a\nevent: {type: type, was: {at: a, values: b}}\n"))
 	f.Add([]byte("\"\\u0041\": 'x''y'\n? [a]\n: |\n  b\n"))
+	f.Add([]byte("kinds:\n job:\nfacts:\n 0:\n    kind: job")) // a kind that says nothing
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := provider.Parse("fuzz", text, provider.Options{})
 		if err != nil {

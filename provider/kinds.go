@@ -81,6 +81,7 @@ func (c *compiler) kindOf(name string) *kindSpec {
 		c.ps.add(k.at, "%q is no name of a kind; write small letters, digits and _, as subscription", name)
 	}
 	if !c.isMap(n, "kinds."+name, "states, terminal, order and derive") {
+		c.kindOrderOf(k, nil) // its rules are looked at all the same, for what else is wrong
 		return k
 	}
 	c.known(n, "kinds."+name, "states", "terminal", "order", "derive")
