@@ -1,7 +1,6 @@
 package onceward
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -265,24 +264,11 @@ type factJSON struct {
 
 type partTuple [3]Value
 
-// MarshalJSON writes all that the fact told, as stores keep it: times in
-// nanoseconds, a part as [field, by, value]. Call it directly: json.Marshal
-// escapes what it returns for HTML, and the values are other texts then.
-func (f Fact) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // a value must come back with the text it was told with
-	err := enc.Encode(factJSON{
-		Rule: f.Rule, Kind: f.Kind, Key: f.Key,
-		Epoch: f.Epoch.pointer(), Sequence: f.Sequence.pointer(), Time: f.Time.pointer(),
-		Hint: f.Hint, Status: f.Status,
-		Fields: tuples(f.Fields), Was: tuples(f.Was), Local: tuples(f.Local),
-		Held: f.Held, Notes: f.Notes,
-	})
-	return bytes.TrimRight(buf.Bytes(), "\n"), err
-}
+// MarshalJSON is AppendJSON, which stores call directly: json.Marshal escapes what
+// it returns for HTML, and the values are other texts then.
+func (f Fact) MarshalJSON() ([]byte, error) { return f.AppendJSON(nil), nil }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads what AppendJSON writes.
 func (f *Fact) UnmarshalJSON(text []byte) error {
 	var j factJSON
 	if err := json.Unmarshal(text, &j); err != nil {
@@ -298,26 +284,11 @@ func (f *Fact) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-func (o Opt) pointer() *int64 {
-	if !o.Set {
-		return nil
-	}
-	return &o.N
-}
-
 func optOf(n *int64) Opt {
 	if n == nil {
 		return Opt{}
 	}
 	return Some(*n)
-}
-
-func tuples(parts []Part) []partTuple {
-	var out []partTuple
-	for _, p := range parts {
-		out = append(out, partTuple{String(p.Field), String(p.By), p.Value})
-	}
-	return out
 }
 
 func parts(tuples []partTuple) []Part {

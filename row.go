@@ -108,7 +108,7 @@ func (r *Row) told(name string) Value {
 			if j > 0 {
 				b = append(b, ',')
 			}
-			b, _ = appendQuoted(b, group[j].by)
+			b = appendQuoted(b, group[j].by)
 			b = append(b, ':')
 			b = append(b, group[j].value.json...)
 		}
@@ -163,7 +163,7 @@ func (r *Row) Data() json.RawMessage {
 	if len(r.local) == 0 {
 		return b
 	}
-	b, _ = appendQuoted(b, LocalField)
+	b = appendQuoted(b, LocalField)
 	b = append(b, ':')
 	b = appendObject(b, r.local, false)
 	return append(b, '}')
@@ -186,7 +186,7 @@ func appendObject(b []byte, members []NamedValue, open bool) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b, _ = appendQuoted(b, m.Name)
+		b = appendQuoted(b, m.Name)
 		b = append(b, ':')
 		b = append(b, m.Value.json...)
 	}

@@ -221,8 +221,9 @@ func splitObject(data string) ([]NamedValue, bool) {
 		}
 		name := rest[1 : 1+end]
 		rest = rest[end+2:]
+		late := len(fields) > 0 && fields[len(fields)-1].Name >= name
 		if strings.IndexByte(name, '\\') >= 0 || len(rest) < 2 || rest[0] != ':' ||
-			len(fields) > 0 && fields[len(fields)-1].Name >= name && name != LocalField {
+			late && (name != LocalField || slices.ContainsFunc(fields, func(f NamedValue) bool { return f.Name == LocalField })) {
 			return nil, false
 		}
 		n := valueEnd(rest[1:])
@@ -233,8 +234,8 @@ func splitObject(data string) ([]NamedValue, bool) {
 		if rest = rest[1+n:]; rest == "" {
 			return fields, true
 		}
-		if name == LocalField && fields[max(0, len(fields)-2)].Name >= name && len(fields) > 1 {
-			return nil, false // out of order, and not the last
+		if late {
+			return nil, false // local out of order, and not the last
 		}
 		rest = rest[1:] // the comma at which valueEnd has stopped
 	}

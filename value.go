@@ -20,14 +20,11 @@ var Null = Value{"null"}
 
 // String returns the Value of a text. Bytes that are not UTF-8 become U+FFFD.
 func String(s string) Value {
-	b, err := appendQuoted(nil, s)
-	if err != nil { // a Go string always marshals
-		panic(err)
-	}
-	return Value{string(b)}
+	return Value{string(appendQuoted(nil, s))}
 }
 
-func appendQuoted(dst []byte, s string) ([]byte, error) {
+// appendQuoted appends the JSON string of a text.
+func appendQuoted(dst []byte, s string) []byte {
 	plain := true
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
@@ -38,15 +35,15 @@ func appendQuoted(dst []byte, s string) ([]byte, error) {
 	if plain {
 		dst = append(dst, '"')
 		dst = append(dst, s...)
-		return append(dst, '"'), nil
+		return append(dst, '"')
 	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return dst, err
+	if err := enc.Encode(s); err != nil { // a Go string always marshals
+		panic(err)
 	}
-	return append(dst, bytes.TrimRight(buf.Bytes(), "\n")...), nil
+	return append(dst, bytes.TrimRight(buf.Bytes(), "\n")...)
 }
 
 // Int returns the Value of a whole number.

@@ -142,6 +142,32 @@ func FuzzDecodeRow(f *testing.F) {
 	})
 }
 
+// FuzzSplitObject compares the reading of stored fields with encoding/json's.
+func FuzzSplitObject(f *testing.F) {
+	for _, data := range []string{
+		`{}`, `{"a":1}`, `{"a":[1,{"b":",}"}],"b":"\\","c":{"d":"\""}}`, `{"a":1,"z":2,"local":{"x":1}}`, `{"local":1,"local":2}`,
+		`{"local":1,"m":2,"local":3}`, `{"b":1,"a":2}`, `{"a":1,"a":2}`, `{"a": 1}`, `{"\u0061":1}`, `{"a":1,"local":2,"b":3}`, `{"":"é"}`,
+	} {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data string) {
+		fields, ok := onceward.SplitObject(data)
+		if !ok || !json.Valid([]byte(data)) || !utf8.ValidString(data) {
+			return
+		}
+		var want map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(data), &want); err != nil || len(want) != len(fields) {
+			t.Fatalf("%s: %d fields, want %d, %v", data, len(fields), len(want), err)
+		}
+		for _, field := range fields {
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, want[field.Name]); err != nil || compact.String() != field.Value.JSON() {
+				t.Errorf("%s: %s is %s, want %s, %v", data, field.Name, field.Value.JSON(), compact.Bytes(), err)
+			}
+		}
+	})
+}
+
 func TestFactKeepsAllThatWasTold(t *testing.T) {
 	fact := onceward.Fact{
 		Rule: "r", Kind: "k", Key: "a\x00b", Epoch: onceward.Some(-1), Sequence: onceward.Some(1 << 60), Time: onceward.Some(0), Hint: true, Status: "s",

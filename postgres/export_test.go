@@ -128,9 +128,3 @@ var (
 	EncodeHeader = encodeHeader
 	DecodeHeader = decodeHeader
 )
-
-// AppendFact and AppendChange are the JSON that facts and jobs are kept as.
-var (
-	AppendFact   = appendFact
-	AppendChange = appendChange
-)

@@ -135,7 +135,7 @@ func (s *Store) insertFacts(p *pipeline, facts []onceward.FactWrite) {
 	in.byteas(func(b []byte, i int) ([]byte, bool) { return append(b, facts[i].Order...), true })
 	in.byteas(func(b []byte, i int) ([]byte, bool) { return append(b, facts[i].Against...), true })
 	in.texts(func(i int) string { return facts[i].Decided })
-	_ = in.jsons(func(b []byte, i int) ([]byte, error) { return appendFact(b, facts[i].Fact), nil }) // never fails
+	_ = in.jsons(func(b []byte, i int) ([]byte, error) { return facts[i].Fact.AppendJSON(b), nil }) // never fails
 	p.send(s.sql.insertFacts, in)
 }
 
@@ -148,7 +148,7 @@ func (s *Store) insertJobs(p *pipeline, jobs []onceward.Job) error {
 	in.uuids(func(i int) [16]byte { return jobs[i].Lane })
 	in.bigints(func(i int) int64 { return jobs[i].Version })
 	err := in.jsons(func(b []byte, i int) ([]byte, error) {
-		b, err := appendChange(b, &jobs[i].Change)
+		b, err := jobs[i].Change.AppendJSON(b)
 		if err != nil {
 			err = fmt.Errorf("write a job of handler %s: %w", jobs[i].Handler, err)
 		}

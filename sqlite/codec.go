@@ -15,7 +15,7 @@ import (
 // and names sorted: "Name: value\n". What would end a name or a line is escaped
 // with a backslash, so that any bytes come back as they were.
 func encodeHeader(h map[string][]string) []byte {
-	names, size := make([]string, 0, 32), 0
+	names, size := make([]string, 0, 32), 0 // with room for what most senders have
 	for name, values := range h {
 		names = append(names, name)
 		for _, v := range values {
@@ -26,19 +26,11 @@ func encodeHeader(h map[string][]string) []byte {
 	b := make([]byte, 0, size)
 	for _, name := range names {
 		for _, v := range h[name] {
-			b = append(appendEscaped(b, name, "\\\n\r:", headerNameEscaper), ": "...)
-			b = append(appendEscaped(b, v, "\\\n\r", headerValueEscaper), '\n')
+			b = append(append(b, headerNameEscaper.Replace(name)...), ": "...)
+			b = append(append(b, headerValueEscaper.Replace(v)...), '\n')
 		}
 	}
 	return b
-}
-
-// appendEscaped appends s, through the escaper if one of the special bytes is in it.
-func appendEscaped(b []byte, s, special string, escaper *strings.Replacer) []byte {
-	if strings.ContainsAny(s, special) {
-		s = escaper.Replace(s)
-	}
-	return append(b, s...)
 }
 
 var (
@@ -161,15 +153,4 @@ func decodeParts(list [][]onceward.Value) []onceward.Part {
 		parts = append(parts, part)
 	}
 	return parts
-}
-
-// encodeChange writes what a handler is shown, its data as the row had it.
-func encodeChange(c *onceward.Change) (string, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(c); err != nil {
-		return "", fmt.Errorf("write a change: %w", err)
-	}
-	return string(bytes.TrimRight(b.Bytes(), "\n")), nil
 }

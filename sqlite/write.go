@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -136,12 +137,12 @@ func (c *session) writeFact(w *onceward.FactWrite, n *counts) error {
 }
 
 func (c *session) writeJob(j *onceward.Job, now int64) error {
-	change, err := encodeChange(&j.Change)
+	change, err := j.Change.AppendJSON(nil)
 	if err != nil {
-		return err
+		return fmt.Errorf("write a job of handler %s: %w", j.Handler, err)
 	}
 	_, err = c.exec(`insert into onceward_jobs (handler, lane, version, change, attempts, due, token, dead, error, created) values (?, ?, ?, ?, 0, ?, 0, 0, '', ?)`,
-		j.Handler, j.Lane[:], j.Version, change, micros(j.Due), now)
+		j.Handler, j.Lane[:], j.Version, string(change), micros(j.Due), now)
 	return err
 }
 

@@ -1,15 +1,13 @@
-package postgres
+package onceward
 
 import (
 	"fmt"
 	"strconv"
-
-	"github.com/onceward/onceward"
 )
 
 // object writes the members of a JSON object one after the other. The texts are
-// those that encoding/json gives for onceward.Fact and onceward.Change without
-// escapes for HTML, at a fraction of the cost: a commit writes one of each an event.
+// those that encoding/json gives without escapes for HTML, at a fraction of the cost:
+// a commit writes a fact and a change an event.
 type object struct {
 	b     []byte
 	begun bool
@@ -51,13 +49,13 @@ func (o *object) number(name string, n int64) {
 	o.b = strconv.AppendInt(o.b, n, 10)
 }
 
-func (o *object) numberIfSet(name string, n onceward.Opt) {
+func (o *object) numberIfSet(name string, n Opt) {
 	if n.Set {
 		o.number(name, n.N)
 	}
 }
 
-func (o *object) parts(name string, list []onceward.Part) {
+func (o *object) parts(name string, list []Part) {
 	if len(list) == 0 {
 		return
 	}
@@ -81,8 +79,9 @@ func (o *object) end() []byte {
 	return append(o.b, '}')
 }
 
-// appendFact appends what Fact.UnmarshalJSON reads.
-func appendFact(b []byte, f *onceward.Fact) []byte {
+// AppendJSON appends all that the fact told, as stores keep it: times in
+// nanoseconds, a part as [field, by, value]. UnmarshalJSON reads it.
+func (f *Fact) AppendJSON(b []byte) []byte {
 	o := object{b: b}
 	o.textUnlessEmpty("rule", f.Rule)
 	o.textUnlessEmpty("kind", f.Kind)
@@ -103,8 +102,9 @@ func appendFact(b []byte, f *onceward.Fact) []byte {
 	return o.end()
 }
 
-// appendChange appends what a handler is shown, its data as the row has it.
-func appendChange(b []byte, c *onceward.Change) ([]byte, error) {
+// AppendJSON appends the change as encoding/json writes it, its data as the row has
+// it. It fails, and appends nothing, for a Time that RFC 3339 cannot tell.
+func (c *Change) AppendJSON(b []byte) ([]byte, error) {
 	o := object{b: b}
 	o.text("source", c.Source)
 	o.member("scope")
@@ -146,13 +146,4 @@ func appendChange(b []byte, c *onceward.Change) ([]byte, error) {
 		o.b = append(o.b, c.Data...)
 	}
 	return o.end(), nil
-}
-
-func appendQuoted(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			return append(b, onceward.String(s).JSON()...)
-		}
-	}
-	return append(append(append(b, '"'), s...), '"')
 }
