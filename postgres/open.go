@@ -194,8 +194,7 @@ const connectPatience = 5 * time.Second
 const pingPatience = time.Second
 
 // loseDead makes a pool get rid of connections that died without a word: each costs
-// pingPatience, not all that a commit has. The driver would go on reading from one
-// that it has given up, for 15 seconds, and keep its place in the pool for as long.
+// pingPatience, not all that a commit has, and its place in the pool is free at once.
 func loseDead(pc *pgxpool.Config) {
 	if pc.PingTimeout == 0 {
 		pc.PingTimeout = pingPatience
@@ -206,7 +205,7 @@ func loseDead(pc *pgxpool.Config) {
 			first(conn)
 		}
 		if conn.IsClosed() {
-			_ = conn.PgConn().Conn().Close()
+			hangUp(conn)
 		}
 	}
 }

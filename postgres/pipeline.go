@@ -112,6 +112,11 @@ func (p *pipeline) run(ctx context.Context, conn *pgx.Conn) (answered int, err e
 	if err := p.prepare(ctx, conn); err != nil {
 		return 0, err
 	}
+	return p.exchange(ctx, conn)
+}
+
+// exchange is run without its preparation.
+func (p *pipeline) exchange(ctx context.Context, conn *pgx.Conn) (answered int, err error) {
 	line := conn.PgConn().StartPipeline(ctx)
 	if err := p.put(line, conn); err != nil {
 		_ = line.Close() // closes the connection, on which half of it may be

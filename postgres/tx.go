@@ -50,7 +50,7 @@ func (p *pipeline) runCommit(ctx context.Context, conn *pgx.Conn) (unknown bool,
 	if err := p.prepare(ctx, conn); err != nil {
 		return false, err
 	}
-	answered, err := p.run(ctx, conn)
+	answered, err := p.exchange(ctx, conn)
 	if err == nil {
 		return false, nil
 	}
@@ -91,14 +91,16 @@ func rollback(ctx context.Context, conn *pgx.Conn) {
 }
 
 // drop closes a connection that is of no use any more; the pool makes another.
-// The driver would go on reading from it for 15 seconds, and keep the pool's
-// place for as long.
 func drop(ctx context.Context, conn *pgx.Conn) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = conn.Close(limited) // whatever it says, it is closed
-	_ = conn.PgConn().Conn().Close()
+	hangUp(conn)
 }
+
+// hangUp ends what is left of a connection that is closed: the driver would go on
+// reading from it for 15 seconds, and keep the pool's place for as long.
+func hangUp(conn *pgx.Conn) { _ = conn.PgConn().Conn().Close() }
 
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	conn, err := s.pool.Acquire(ctx)
@@ -164,7 +166,6 @@ func (s *Store) write(ctx context.Context, op string, fill func(p *pipeline)) er
 	return s.transact(ctx, op, func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		p := s.pipeline()
 		defer s.keep(p)
-		p.reset()
 		s.begin(p)
 		fill(p)
 		p.add(commit)

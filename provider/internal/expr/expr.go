@@ -162,13 +162,7 @@ func (m *Memory) Reset() {
 }
 
 // True evaluates a condition: true if it gives true, false if it gives false or null. Errors are as Eval's.
-func (p *Program) True(in Input) (bool, error) {
-	v, err := p.Eval(in)
-	if err != nil {
-		return false, err
-	}
-	return truth(v, 0)
-}
+func (p *Program) True(in Input) (bool, error) { return p.TrueIn(new(Memory), in) }
 
 // TrueIn is True in a memory that is there already.
 func (p *Program) TrueIn(m *Memory, in Input) (bool, error) {

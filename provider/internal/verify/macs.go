@@ -21,10 +21,6 @@ type keyed struct {
 	sum  []byte
 }
 
-func newMACs(h crypto.Hash, secret []byte) *macs {
-	return &macs{hash: h, secret: secret}
-}
-
 // macsOf returns the MACs that an entry checks signatures with, nil if it uses none.
 func (e *entry) macsOf(secrets [][]byte) []*macs {
 	h := e.hash
@@ -37,7 +33,7 @@ func (e *entry) macsOf(secrets [][]byte) []*macs {
 	}
 	all := make([]*macs, len(secrets))
 	for i, secret := range secrets {
-		all[i] = newMACs(h, secret)
+		all[i] = &macs{hash: h, secret: secret}
 	}
 	return all
 }

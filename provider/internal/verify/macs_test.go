@@ -9,7 +9,7 @@ import (
 // TestMACsAreLent: a MAC that has been used before, and those that are used at one
 // time, are each of their own message.
 func TestMACsAreLent(t *testing.T) {
-	m := newMACs(crypto.SHA256, []byte("s"))
+	m := &macs{hash: crypto.SHA256, secret: []byte("s")}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
