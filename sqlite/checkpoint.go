@@ -6,11 +6,6 @@ import (
 	"sync/atomic"
 )
 
-// checkpointFrames is how many pages the write-ahead log may hold that are not in
-// the file yet before they are moved there: 16 MiB. Fewer would move a page that
-// is written often more often; more make the last step longer.
-const checkpointFrames = 4000
-
 // checkpointer moves the write-ahead log into the file beside the writer. SQLite's
 // own way is to do it inside a commit, which then takes many times as long as the
 // others. A connection beside the writer never catches up with a busy one, so that
@@ -19,6 +14,7 @@ const checkpointFrames = 4000
 // committed, then what has been added meanwhile by the writer between two of them.
 type checkpointer struct {
 	db     *sql.DB       // one connection, whose synchronous is full
+	most   int64         // how many pages may be in the log alone before they are moved
 	cancel func()        // ends what it waits for
 	wake   chan struct{} // holds a token once the log is long
 	moved  atomic.Bool   // the bulk is in the file
@@ -26,9 +22,9 @@ type checkpointer struct {
 }
 
 // newCheckpointer starts one over a pool that it closes; it must be stopped.
-func newCheckpointer(db *sql.DB) *checkpointer {
+func newCheckpointer(db *sql.DB, most int64) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &checkpointer{db: db, cancel: cancel, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	p := &checkpointer{db: db, most: most, cancel: cancel, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
 		for range p.wake {
@@ -72,7 +68,7 @@ func (p *checkpointer) after(c *session) {
 		moved, _ := row[2].(int64)
 		waiting = inLog - moved
 	}, `pragma wal_checkpoint(noop)`)
-	if err != nil || waiting < checkpointFrames {
+	if err != nil || waiting < p.most {
 		return
 	}
 	select {

@@ -118,12 +118,13 @@ func TestPowerCut(t *testing.T) {
 	for name, tt := range map[string]struct {
 		limit         int64 // of the log, in bytes
 		events        int64
-		each, atMoves int // one of how many steps is cut, and of those that move the log or follow on that
+		each, atMoves int  // one of how many steps is cut, and of those that move the log or follow on that
+		moved         bool // before the store is closed
 		long          bool
 	}{
-		"a log that is not moved once": {0, 100, 120, 120, false},
-		"the writer cuts the log":      {1 << 20, 700, 1500, 200, true},
-		"the log is moved beside it":   {0, 1100, 8000, 60, true}, // 16 MiB of it
+		"a log that is not moved once": {0, 100, 120, 120, false, false},
+		"the writer cuts the log":      {1 << 20, 700, 1500, 200, true, true},
+		"the log is moved beside it":   {0, 450, 3000, 60, true, true}, // 16 MiB of it are full at 410
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.long && testing.Short() {
@@ -139,7 +140,7 @@ func TestPowerCut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cuts := d.cutWhile(t, s, tt.events, tt.each, tt.atMoves)
+			cuts := d.cutWhile(t, s, tt.events, tt.each, tt.atMoves, tt.moved)
 			lost := 0
 			for _, c := range cuts {
 				if c.check(t) {
@@ -155,8 +156,9 @@ func TestPowerCut(t *testing.T) {
 }
 
 // cutWhile commits events and closes the store, and returns what power cuts would
-// have left.
-func (d *disk) cutWhile(t *testing.T, s *sqlite.Store, events int64, each, atMoves int) (cuts []cutting) {
+// have left. If the log is to be moved before that, it commits up to three quarters
+// more until that begins: fewer than would make the writer cut a log of 32 MiB.
+func (d *disk) cutWhile(t *testing.T, s *sqlite.Store, events int64, each, atMoves int, moved bool) (cuts []cutting) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -188,12 +190,16 @@ func (d *disk) cutWhile(t *testing.T, s *sqlite.Store, events int64, each, atMov
 			}
 		}
 	})
-	for id := int64(1); id <= events; id++ {
-		under(func() { sent = id + 1 })
+	begun := false
+	for id := int64(1); id <= events || moved && !begun && id < events*7/4; id++ {
+		under(func() { sent, begun = id+1, moves > 0 })
 		if err := commitOne(s, id); err != nil {
 			t.Fatal(err)
 		}
 		under(func() { acked = id + 1 })
+	}
+	if begun != moved {
+		t.Errorf("the log was moved before the store was closed: %v, want %v", begun, moved)
 	}
 	if err := s.Close(); err != nil { // which moves the log into the file
 		t.Fatal(err)

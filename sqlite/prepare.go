@@ -39,6 +39,9 @@ func (s *Store) prepare(ctx context.Context) error {
 			return c.assertDurable(false)
 		}
 		w.walPath = file + "-wal"
+		if err := c.query(func(row []value) { w.pageSize, _ = row[0].(int64) }, `pragma page_size`); err != nil {
+			return err
+		}
 		if err := c.patiently(ctx, c.switchToWAL); err != nil {
 			return fmt.Errorf("switch to WAL: %w", err)
 		}

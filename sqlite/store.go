@@ -52,7 +52,9 @@ type Config struct {
 	// pool as it is. The default is 4.
 	ReadConns int
 	// WALLimit is the size in bytes of the write-ahead log beyond which the
-	// writer empties it between two batches. The default is 32 MiB.
+	// writer empties it between two batches. At half of it the log is moved into the
+	// file beside the writer: earlier would write pages that change often more often,
+	// later makes the writer's part longer. The default is 32 MiB.
 	WALLimit int64
 	// ReadOnly opens a database that exists, and has this program's schema, for
 	// reading alone. Nothing is created or migrated; what writes is
@@ -165,7 +167,7 @@ func open(path string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.writer.checkpoints = newCheckpointer(movers)
+	s.writer.checkpoints = newCheckpointer(movers, max(1, s.cfg.WALLimit/2/s.writer.pageSize))
 	return s, nil
 }
 

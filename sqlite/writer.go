@@ -25,6 +25,7 @@ type writer struct {
 	// bytes it is cut, and above walWait that is worth a wait.
 	walPath           string
 	walLimit, walWait int64
+	pageSize          int64 // of the file, in bytes
 	// checkpoints moves the log into the file, nil where SQLite does it by itself:
 	// where the connections are the user's.
 	checkpoints *checkpointer
@@ -118,8 +119,9 @@ func (w *writer) logSize() int64 {
 	return info.Size()
 }
 
-// cutLog empties the write-ahead log once it has passed its limit, which only
-// happens while readers keep SQLite from starting it anew. It waits for readers,
+// cutLog empties the write-ahead log once it has passed its limit, which happens
+// while readers keep SQLite from starting it anew, and where the log grows faster than
+// it is moved beside the writer. It waits for readers,
 // for a second at most, each time that the log has grown by a quarter of the
 // limit; in between it only looks whether they are gone.
 func (w *writer) cutLog(c *session) error {
