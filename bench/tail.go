@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/onceward/onceward"
 )
 
 const (
@@ -63,10 +65,15 @@ func (b *bench) tail(ctx context.Context, store string, commits int) (t tail, er
 	if _, err := d.fill(ctx, 10*tailRows, tailRows); err != nil { // statements are prepared, the log begins
 		return t, err
 	}
+	// Made beforehand, or what moves the log would have the time in between to itself.
+	batches := make([]*onceward.Batch, commits)
+	for i := range batches {
+		batches[i] = d.batch(tailRows)
+	}
 	delays := make([]time.Duration, commits)
 	t.others, err = b.beside(store, func() (err error) {
 		for i := range delays {
-			if delays[i], err = d.commit(ctx, d.batch(tailRows)); err != nil {
+			if delays[i], err = d.commit(ctx, batches[i]); err != nil {
 				return err
 			}
 		}

@@ -367,8 +367,8 @@ func (l *lanes) compare(i int, store onceward.Store, reference []string) error {
 	if err != nil {
 		return err
 	}
-	if v.conflicts() > 0 && !l.strict {
-		return nil // which body came first is one of the two things that arrival may decide
+	if got, want := v.conflicts(), l.p.conflicts; got != want {
+		return fmt.Errorf("%d events are conflicts, and %d in the order of the case", got, want)
 	}
 	kept := int64(0)
 	for _, e := range v.events {
@@ -378,6 +378,9 @@ func (l *lanes) compare(i int, store onceward.Store, reference []string) error {
 	}
 	if want, err := readCount(l.c.Expect.Stored); err == nil && !l.p.spoilt && !want.has(kept) {
 		return fmt.Errorf("%d events are stored, want %s", kept, want)
+	}
+	if v.conflicts() > 0 && !l.strict {
+		return nil // which body came first is one of the two things that arrival may decide
 	}
 	got := v.state()
 	for n := range got {

@@ -36,6 +36,7 @@ type play struct {
 
 	// reference is how the rows ended, nil if they depend on the order.
 	reference []string
+	conflicts int // of the events, in the same play
 
 	answers []answer
 	sent    map[string]bool // bodies
@@ -128,7 +129,7 @@ func (p *play) play() (err error) {
 	if err == nil && p.c.fixed() == "" {
 		var v *view
 		if v, err = p.look(context.Background()); err == nil {
-			p.reference = v.state()
+			p.reference, p.conflicts = v.state(), v.conflicts()
 		}
 	}
 	if p.closing != nil {
