@@ -98,7 +98,8 @@ type Folded struct {
 }
 
 // Derived is what a derivation gives. A Status of "" keeps the folded one. Why
-// says in words which condition held, for people.
+// says in words which condition held, for people. A field that is no JSON is left
+// out, and the row's Why says so.
 type Derived struct {
 	Status string
 	Why    string

@@ -212,10 +212,20 @@ func (r *Row) derive(k *Kind) {
 	}
 	r.Why = d.Why
 	for _, f := range d.Fields {
+		if f.Value.IsZero() {
+			continue
+		}
+		// A derivation in Go may give any text. What is no JSON would spoil the stored
+		// row, and the view with it.
+		value, err := JSON([]byte(f.Value.json))
+		if err != nil {
+			r.Why = strings.TrimPrefix(r.Why+"; "+f.Name+" is left out: it is no JSON", "; ")
+			continue
+		}
 		// One that says what the facts say is not derived: a row read back could not
 		// tell the two apart, and would seem to have changed.
-		if !f.Value.IsZero() && f.Value.json != r.told(f.Name).json {
-			r.derived = append(r.derived, f)
+		if value.json != r.told(f.Name).json {
+			r.derived = append(r.derived, NamedValue{f.Name, value})
 		}
 	}
 	slices.SortFunc(r.derived, func(a, b NamedValue) int { return strings.Compare(a.Name, b.Name) })

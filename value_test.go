@@ -191,3 +191,23 @@ func TestFactKeepsAllThatWasTold(t *testing.T) {
 		t.Error("the facts differ")
 	}
 }
+
+// TestDerivedThatIsNoJSON wants a derivation in Go to spoil no row.
+func TestDerivedThatIsNoJSON(t *testing.T) {
+	kind := mustKind(onceward.Kind{
+		Name: "job", States: [][]string{{"running"}}, Order: []onceward.Component{onceward.Rank},
+		Derive: func(onceward.Folded) onceward.Derived {
+			return onceward.Derived{Why: "always", Fields: []onceward.NamedValue{
+				{Name: "broken", Value: onceward.TrustedJSON(`{"a":`)}, {Name: "wide", Value: onceward.TrustedJSON(`[ 1, 2 ]`)},
+			}}
+		},
+	})
+	row := onceward.Fold(kind, []onceward.Fact{song("running")})
+	if got := string(row.Data()); got != `{"wide":[1,2]}` || row.Why != "always; broken is left out: it is no JSON" {
+		t.Errorf("the row shows %s, why %q", got, row.Why)
+	}
+	back, err := onceward.DecodeRow(row.Status, row.Told, 1, 1, row.Data(), row.EncodeState())
+	if err != nil || string(back.Data()) != string(row.Data()) {
+		t.Errorf("it came back as %s, %v", back.Data(), err)
+	}
+}
