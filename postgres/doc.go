@@ -14,8 +14,11 @@
 // not go through.
 //
 // For people there is a view, onceward_entities: source, account, mode, kind,
-// key, status, told, version, tie and data (both JSON), created and updated
-// (times with time zone).
+// key, status, told, version, tie (names with commas between them), data (JSON),
+// created and updated (times with time zone).
+//
+// What writes goes through the driver's pipelines, below pgx: a query tracer on a
+// pool of yours sees what reads, and no commit.
 //
 // Claims and rows are found by hashes, so that writes fall on random pages, each
 // of which PostgreSQL writes to its log whole once after a checkpoint. Give a busy
