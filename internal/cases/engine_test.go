@@ -75,7 +75,7 @@ func startEngine(cfg engineConfig) (*engine, error) {
 	}
 	e := &engine{store: cfg.store, inbox: in, clock: cfg.clock, app: cfg.app}
 	cfg.app.register(in, cfg.effects, cfg.suffix)
-	s := server.New(server.Config{Inbox: in.Handler(), Engine: door{in}, Reader: cfg.store, Metrics: metrics, Log: log})
+	s := server.New(server.Config{Inbox: cfg.store.answers(in.Handler()), Engine: door{in}, Reader: cfg.store, Metrics: metrics, Log: log})
 	if err := e.serve(s); err != nil {
 		return nil, errors.Join(err, in.Close(context.Background()))
 	}

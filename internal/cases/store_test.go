@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -24,10 +25,38 @@ type watched struct {
 	idle    int64 // wrote when a claim last found nothing and nobody worked, plus one
 	crash   string
 	die     func()
+	asking  int       // requests that are not answered yet
+	quiet   sync.Cond // over mu: asking has become 0
 }
 
 func watch(s onceward.Store) *watched {
-	return &watched{Store: s}
+	w := &watched{Store: s}
+	w.quiet.L = &w.mu
+	return w
+}
+
+// answers counts the requests that h has under way. Where the process is going to
+// die, each answer is on its way before it is counted as given.
+func (w *watched) answers(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.asking++
+		dying := w.crash != ""
+		w.mu.Unlock()
+		defer func() {
+			if dying {
+				if err := http.NewResponseController(rw).Flush(); err != nil {
+					panic(err) // it would not be known what the sender has
+				}
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.asking--; w.asking == 0 {
+				w.quiet.Broadcast()
+			}
+		}()
+		h.ServeHTTP(rw, r)
+	})
 }
 
 // disturb says that there may be work again.
@@ -57,10 +86,14 @@ func (w *watched) fails(commit bool) error {
 	return fmt.Errorf("%w: the case wants it so", onceward.ErrUnavailable)
 }
 
-// at dies here if this is the point where the case wants it.
+// at dies here if this is the point where the case wants it. Points of the work come
+// after the answer.
 func (w *watched) at(point string) {
 	w.mu.Lock()
 	armed := w.crash == point
+	for armed && w.asking > 0 && !strings.HasSuffix(point, "_commit") {
+		w.quiet.Wait()
+	}
 	w.mu.Unlock()
 	if armed {
 		w.die()
