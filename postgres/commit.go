@@ -171,8 +171,7 @@ func (s *Store) claimAndLock(ctx context.Context, conn *pgx.Conn, p *pipeline, b
 	if s.first != nil {
 		s.first(p, lookups, rows)
 	}
-	_, err := p.run(ctx, conn)
-	return err
+	return p.run(ctx, conn)
 }
 
 // ids are the rows of a statement that wants ids only.

@@ -106,16 +106,17 @@ func (p *pipeline) prepare(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// run executes the pipeline. On an error it returns how many statements were
-// answered before.
-func (p *pipeline) run(ctx context.Context, conn *pgx.Conn) (answered int, err error) {
+// run prepares what is missing and executes the pipeline.
+func (p *pipeline) run(ctx context.Context, conn *pgx.Conn) error {
 	if err := p.prepare(ctx, conn); err != nil {
-		return 0, err
+		return err
 	}
-	return p.exchange(ctx, conn)
+	_, err := p.exchange(ctx, conn)
+	return err
 }
 
-// exchange is run without its preparation.
+// exchange is run without its preparation. On an error it returns how many
+// statements were answered before.
 func (p *pipeline) exchange(ctx context.Context, conn *pgx.Conn) (answered int, err error) {
 	line := conn.PgConn().StartPipeline(ctx)
 	if err := p.put(line, conn); err != nil {

@@ -83,8 +83,7 @@ func (v *view) ask(q query, rows int, fill func(in input), scan func(*answer)) e
 	in := p.input(rows)
 	fill(in)
 	p.scan(q, in, scan)
-	_, err := p.run(v.ctx, v.conn)
-	return err
+	return p.run(v.ctx, v.conn)
 }
 
 // Entity implements onceward.View.
